@@ -1,0 +1,6 @@
+"""Receive webhooks in Flask."""
+
+from hookledger_flask.receiver import receiver
+
+
+__all__ = ["receiver"]

@@ -1,0 +1,1 @@
+"""The revisions of hookledger's schema; run them with `hookledger.migrate`, `hookledger db` or `alembic`."""

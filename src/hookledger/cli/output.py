@@ -1,0 +1,44 @@
+"""What commands print on standard output: tables for people, plain columns for pipes, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from hookledger.cli.errors import one_line
+
+
+def print_json(document: Any) -> None:
+    """One JSON object on one line."""
+    print(json.dumps(document), flush=True)
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on a terminal; aligned columns, nothing cut off, in a pipe."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_rich(headings, cells)
+        return
+    widths = [max(len(row[column]) for row in [headings, *cells]) for column in range(len(headings))]
+    for row in [headings, *cells]:
+        line = "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print(line.rstrip())
+    sys.stdout.flush()
+
+
+def _print_rich(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if column == 0 else "right", overflow="fold")
+    for row in cells:
+        table.add_row(*[Text(cell) for cell in row])
+    Console().print(table)

@@ -1,0 +1,184 @@
+"""`hookledger send`: sign a file as the provider would, and post it to a receiver."""
+
+from __future__ import annotations
+
+import http.client
+import inspect
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote, urlsplit
+
+import typer
+
+from hookledger.cli.errors import FAILED, WrongUse, say
+from hookledger.cli.load import load_inbox
+from hookledger.cli.options import Debug, InboxArgument, Json
+from hookledger.cli.output import print_json
+from hookledger.errors import HookledgerError, UnknownSource
+
+if TYPE_CHECKING:
+    from hookledger.inbox import Inbox
+    from hookledger.sources.source import Source
+
+DEFAULT_URL = "http://127.0.0.1:8000/webhooks"
+
+
+class NotSent(HookledgerError):
+    """The request did not get an answer. Start the receiver, or give its address with --url."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the receiver said."""
+
+    status: int
+    reason: str
+    location: str | None
+    body: str
+
+
+def send(
+    inbox: InboxArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The name of the source in that inbox.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The body to send, byte for byte; - reads standard input.")
+    ],
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="The receiver; the source's name is added to it.")
+    ] = DEFAULT_URL,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", metavar="'NAME: VALUE'", help="A header to add, or to send in place of ours; repeatable."
+        ),
+    ] = None,
+    event_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="The id of the event where a header carries it; a new one if not given."
+        ),
+    ] = None,
+    event_type: Annotated[
+        str | None,
+        typer.Option(
+            "--event", metavar="TYPE", help="The kind of event where a header carries it, e.g. push for GitHub."
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")
+    ] = 30.0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Sign a file as the provider would, and post it.
+
+    The secret is the one of the source in your inbox. Prints the status and the body of the answer; ends with 1
+    if the status is not 2xx.
+
+    Example: hookledger send hooks:inbox stripe event.json
+    """
+    loaded = load_inbox(inbox)
+    sender = _source_of(loaded, source, inbox)
+    body = _read(file)
+    headers = _headers(sender, body, event_id, event_type, header or [])
+    address = f"{url.rstrip('/')}/{quote(source, safe='')}"
+    answer = _post(address, body, headers, timeout)
+    _print(answer, address, as_json=json)
+    if not 200 <= answer.status < 300:
+        if answer.location is not None:
+            say(f"error: {address} redirects to {answer.location}; a provider would not follow, so give that as --url")
+        raise typer.Exit(FAILED)
+
+
+def _source_of(inbox: Inbox, name: str, target: str) -> Source:
+    try:
+        return inbox.source(name)
+    except UnknownSource:
+        known = ", ".join(sorted(inbox.sources)) or "none"
+        raise WrongUse(f"{target} has no source {name!r}; it has: {known}") from None
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise WrongUse(f"the file {file} cannot be read: {error.strerror}") from error
+
+
+def _headers(
+    source: Source, body: bytes, event_id: str | None, event_type: str | None, given: list[str]
+) -> list[tuple[str, str]]:
+    if source.sign is None:
+        raise WrongUse(
+            f"the source {source.name!r} cannot be signed for with its configured secret; "
+            "let the provider send a test event"
+        )
+    wanted = {"identifier": event_id, "event_type": event_type}
+    chosen = {name: value for name, value in wanted.items() if value is not None}
+    takes = inspect.signature(source.sign).parameters
+    signed = source.sign(body, time.time(), **{name: chosen[name] for name in chosen if name in takes})
+    for option, value in (("--id", event_id), ("--event", event_type)):
+        if value is not None and value not in [sent for _, sent in signed]:
+            raise WrongUse(
+                f"{option} changes nothing for the source {source.name!r}: it is in the body, so edit the file"
+            )
+    own = [_split(text) for text in given]
+    replaced = {name.lower() for name, _ in own}
+    usual = [("Content-Type", "application/json"), ("User-Agent", "hookledger-send")]
+    headers = [pair for pair in (*usual, *signed) if pair[0].lower() not in replaced]
+    return headers + own
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or "\n" in text or "\r" in text:
+        raise WrongUse(f"the header {text!r} is none: write it as 'Name: value'")
+    return name.strip(), value.strip()
+
+
+def _post(address: str, body: bytes, headers: list[tuple[str, str]], timeout: float) -> Answer:
+    parts = urlsplit(address)
+    try:
+        port = parts.port
+    except ValueError:
+        raise WrongUse(f"{address} has a port that is none: correct --url") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise WrongUse(f"{address} is no http or https address: correct --url")
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    try:
+        connection = kind(parts.hostname, port, timeout=timeout)
+        try:
+            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            connection.putrequest("POST", target, skip_accept_encoding=True)
+            for name, value in headers:
+                connection.putheader(name, value.encode("latin-1", "replace"))
+            connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8", "replace")
+            return Answer(answer.status, answer.reason, answer.getheader("Location"), text)
+        finally:
+            connection.close()
+    except ConnectionRefusedError as error:
+        raise NotSent(
+            f"nothing listens at {parts.scheme}://{parts.netloc}: start the receiver "
+            "(for example with `hookledger dev`), or give its address with --url"
+        ) from error
+    except TimeoutError as error:
+        raise NotSent(f"{address} did not answer within {timeout:g} s") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise NotSent(f"{address} could not be reached: {type(error).__name__}: {error}") from error
+
+
+def _print(answer: Answer, address: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"url": address, "status": answer.status, "reason": answer.reason, "body": answer.body})
+        return
+    print(f"{answer.status} {answer.reason}")
+    if answer.body:
+        print(answer.body)

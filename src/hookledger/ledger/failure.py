@@ -1,0 +1,62 @@
+"""What an error of the database means: a conflict to try again, an outage, or somebody's fault.
+
+Codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+CONFLICTS = frozenset({"40001", "40P01"})
+"""serialization_failure, deadlock_detected: nobody's fault, tried again at once."""
+
+OUTAGES = frozenset(
+    {
+        "25006",  # read_only_sql_transaction: the primary has become a standby
+        "25P03",  # idle_in_transaction_session_timeout
+        "25P04",  # transaction_timeout
+        "55P03",  # lock_not_available, met by a statement of ours
+        "57014",  # query_canceled: statement_timeout, met by a statement of ours
+        "57P01",  # admin_shutdown
+        "57P02",  # crash_shutdown
+        "57P03",  # cannot_connect_now
+        "57P04",  # database_dropped
+        "57P05",  # idle_session_timeout
+        "58030",  # io_error
+    }
+)
+OUTAGE_CLASSES = ("08", "53")
+"""connection_exception; insufficient_resources: disk full, out of memory, too many connections."""
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The five-character code that PostgreSQL gave, if it gave one."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(original, "sqlstate", None)
+    return code if isinstance(code, str) else None
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether the transaction met another one and simply has to be run again."""
+    return sqlstate(error) in CONFLICTS
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database, and not the work given to it, is the cause. Met by one of our own statements."""
+    if isinstance(error, PoolTimeout | OSError):
+        return True
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    code = sqlstate(error)
+    if code is None:
+        # The client noticed it before the server could say anything.
+        return isinstance(error, OperationalError | InterfaceError)
+    return code in OUTAGES or code.startswith(OUTAGE_CLASSES)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, whoever's statement noticed it."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or (is_outage(error) and (sqlstate(error) or "57P01")[:2] in {"08", "57"})
+    return isinstance(error, SQLAlchemyError) and isinstance(error, PoolTimeout)

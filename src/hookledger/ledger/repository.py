@@ -1,0 +1,295 @@
+"""What the receiver and the worker do with the ledger: functions of an open transaction that never commit.
+
+All are synchronous on a DB-API level `Connection`; asynchronous callers run them in SQLAlchemy's greenlet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from hookledger.ledger.arrays import bound, version_text
+from hookledger.ledger.statements import Statements, claim_statement, statements
+from hookledger.retry import RetryPolicy
+from hookledger.version import Version
+
+StateKey = tuple[str, str, str]
+"""(handler, source, resource)"""
+
+EffectKey = tuple[str, str, str]
+"""(handler, source, event_id)"""
+
+
+class NewRequest(NamedTuple):
+    """A payload to record: its headers as JSON text, and the exact bytes."""
+
+    headers: str
+    body: bytes
+
+
+class NewEvent(NamedTuple):
+    """A delivery to record; `request` is the index, from 1, of the payload that carries it."""
+
+    request: int
+    source: str
+    event_id: str
+    event_type: str
+    resource: str | None
+    version: str | None
+    position: int
+    digest: bytes
+    unreadable: str | None
+
+
+class Copy(NamedTuple):
+    """An event that the ledger knows already, as it came again."""
+
+    source: str
+    event_id: str
+    digest: bytes
+    headers: str
+    body: bytes
+
+
+class Repeated(NamedTuple):
+    """What became of a copy."""
+
+    delivery_id: int
+    differs: bool
+    revived: bool
+
+
+class ClaimedRow(NamedTuple):
+    """A row of `claim`, in the order of its columns."""
+
+    id: int
+    source: str
+    event_id: str
+    event_type: str
+    resource: str | None
+    version: list[Any] | None
+    received_at: datetime
+    position: int
+    headers: str | None
+    body: bytes | None
+    attempts: int
+    last_error: str | None
+    crashed: bool
+
+
+class NewEffect(NamedTuple):
+    """An outcome to write."""
+
+    source: str
+    event_id: str
+    handler: str
+    delivery_id: int
+    outcome: str
+    version: str | None
+
+
+class NewState(NamedTuple):
+    """A watermark to move, with the state if the handler gave one."""
+
+    handler: str
+    source: str
+    resource: str
+    version: str
+    delivery_id: int
+    deleted: bool
+    replaces: bool
+    state: str | None
+
+
+class AddedNumber(NamedTuple):
+    """A number to add to a state."""
+
+    handler: str
+    source: str
+    resource: str
+    label: str
+    value: Any
+    delivery_id: int
+
+
+class NewFailure(NamedTuple):
+    """A failed attempt to record."""
+
+    delivery_id: int
+    attempt: int
+    handler: str
+    error: str
+    fingerprint: str
+
+
+class Postponed(NamedTuple):
+    """A delivery to try again, in so many seconds."""
+
+    delivery_id: int
+    attempts: int
+    seconds: float
+    error: str
+
+
+class GivenBack(NamedTuple):
+    """A delivery that is due again at once; `refund` attempts are taken off."""
+
+    delivery_id: int
+    attempts: int
+    refund: int
+    error: str | None
+
+
+class Buried(NamedTuple):
+    """A delivery that becomes a dead letter."""
+
+    delivery_id: int
+    attempts: int
+    reason: str
+    error: str
+    fingerprint: str
+
+
+class Watermark(NamedTuple):
+    """The highest applied version of a resource, and the delivery that set it."""
+
+    version: Version | None
+    delivery_id: int | None
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The ledger in one schema."""
+
+    schema: str
+    sql: Statements
+
+    @classmethod
+    def of(cls, schema: str) -> Repository:
+        """The repository of a schema; its statements are built once."""
+        return cls(schema, statements(schema))
+
+    def record(
+        self, connection: Connection, requests: Sequence[NewRequest], events: Sequence[NewEvent]
+    ) -> dict[int, int]:
+        """Record what is new. Returns the delivery ids by the index of the event, from 0."""
+        parameters = bound("request", NewRequest._fields, requests)
+        parameters.update(bound("event", NewEvent._fields, events))
+        return {number - 1: id for number, id in connection.exec_driver_sql(self.sql.record, parameters)}
+
+    def record_again(self, connection: Connection, copies: Sequence[Copy]) -> list[Repeated]:
+        """Record copies of known events, and revive those that are dead."""
+        result = connection.exec_driver_sql(self.sql.record_again, bound("copy", Copy._fields, copies))
+        return [Repeated(*row) for row in result]
+
+    def claim(self, connection: Connection, batch: int, policy: RetryPolicy) -> list[ClaimedRow]:
+        """Take up to `batch` due deliveries; they are ours until the due time now written."""
+        result = connection.exec_driver_sql(claim_statement(self.schema, batch), _backoff(policy))
+        return [ClaimedRow._make(row) for row in result]
+
+    def claim_one(self, connection: Connection, delivery_id: int, attempts: int, policy: RetryPolicy) -> int | None:
+        """Charge an attempt to a delivery that crashed; the new count, or None if it is no longer ours."""
+        parameters: dict[str, Any] = {"delivery_id": delivery_id, "attempts": attempts, **_backoff(policy)}
+        row = connection.exec_driver_sql(self.sql.claim_one, parameters).first()
+        return None if row is None else int(row[0])
+
+    def hold(self, connection: Connection, ours: Sequence[tuple[int, int]], *, wait: bool = False) -> set[int]:
+        """Lock the rows (delivery id, attempts) that are still ours; the ids that were."""
+        statement = self.sql.hold_waiting if wait else self.sql.hold
+        result = connection.exec_driver_sql(statement, bound("ours", ("delivery_id", "attempts"), ours))
+        return {row[0] for row in result}
+
+    def look_up(
+        self, connection: Connection, events: Sequence[tuple[str, str]], states: Sequence[StateKey]
+    ) -> tuple[set[EffectKey], list[StateKey]]:
+        """Outcomes that the events have already, and states among the given that do not exist."""
+        parameters = bound("event", ("source", "event_id"), events)
+        parameters.update(bound("state", ("handler", "source", "resource"), states))
+        done: set[EffectKey] = set()
+        missing: list[StateKey] = []
+        for handler, source, key, is_effect in connection.exec_driver_sql(self.sql.look_up, parameters):
+            if is_effect:
+                done.add((handler, source, key))
+            else:
+                missing.append((handler, source, key))
+        return done, missing
+
+    def insert_states(self, connection: Connection, states: Sequence[StateKey]) -> None:
+        """Make resource states that do not exist."""
+        connection.exec_driver_sql(self.sql.insert_states, bound("state", ("handler", "source", "resource"), states))
+
+    def lock_states(self, connection: Connection, states: Sequence[StateKey]) -> dict[StateKey, Watermark]:
+        """Lock resource states in the order of their key, and read their watermarks."""
+        result = connection.exec_driver_sql(
+            self.sql.lock_states, bound("state", ("handler", "source", "resource"), states)
+        )
+        return {
+            (handler, source, resource): Watermark(None if version is None else tuple(version), delivery_id)
+            for handler, source, resource, version, delivery_id in result
+        }
+
+    def save_states(self, connection: Connection, states: Sequence[NewState]) -> None:
+        """Move watermarks."""
+        connection.exec_driver_sql(self.sql.save_states, bound("state", NewState._fields, states))
+
+    def add_states(self, connection: Connection, numbers: Sequence[AddedNumber]) -> None:
+        """Add numbers to states."""
+        connection.exec_driver_sql(self.sql.add_states, bound("number", AddedNumber._fields, numbers))
+
+    def write_effects(self, connection: Connection, effects: Sequence[NewEffect]) -> None:
+        """Write outcomes; a second one for the same handler and event is refused by the key."""
+        connection.exec_driver_sql(self.sql.write_effects, bound("effect", NewEffect._fields, effects))
+
+    def settle(self, connection: Connection, delivery_ids: Sequence[int]) -> None:
+        """Remove deliveries from pending."""
+        connection.exec_driver_sql(self.sql.settle, {"delivery_ids": list(delivery_ids)})
+
+    def write_failures(self, connection: Connection, failures: Sequence[NewFailure]) -> None:
+        """Record failed attempts."""
+        connection.exec_driver_sql(self.sql.write_failures, bound("failure", NewFailure._fields, failures))
+
+    def postpone(self, connection: Connection, postponed: Sequence[Postponed]) -> None:
+        """Write when deliveries are tried again, and why."""
+        connection.exec_driver_sql(self.sql.postpone, bound("late", Postponed._fields, postponed))
+
+    def give_back(self, connection: Connection, given_back: Sequence[GivenBack]) -> None:
+        """Make deliveries due at once, with their attempt refunded."""
+        connection.exec_driver_sql(self.sql.give_back, bound("back", GivenBack._fields, given_back))
+
+    def bury(self, connection: Connection, buried: Sequence[Buried]) -> None:
+        """Move deliveries to the dead letters."""
+        connection.exec_driver_sql(self.sql.bury, bound("dead", Buried._fields, buried))
+
+
+def _backoff(policy: RetryPolicy) -> dict[str, Any]:
+    return {
+        "first_delay": policy.first_delay,
+        "factor": policy.factor,
+        "longest_delay": policy.longest_delay,
+        "jitter": policy.jitter,
+    }
+
+
+__all__ = [
+    "AddedNumber",
+    "Buried",
+    "ClaimedRow",
+    "Copy",
+    "EffectKey",
+    "GivenBack",
+    "NewEffect",
+    "NewEvent",
+    "NewFailure",
+    "NewRequest",
+    "NewState",
+    "Postponed",
+    "Repeated",
+    "Repository",
+    "StateKey",
+    "Watermark",
+    "version_text",
+]

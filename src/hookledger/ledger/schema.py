@@ -1,0 +1,174 @@
+"""The tables of a ledger. The migrations make them; this is what the statements are built from.
+
+payloads, deliveries, redeliveries, failures and effects are only inserted into; pending is what moves.
+Every id is bigint. There are no foreign keys: the rows that belong together are written by one statement, and
+a foreign key would lock and rewrite ledger rows at every receipt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+VERSION_TABLE = "schema_version"
+"""Where Alembic keeps the revision of a ledger: a table of this name in the ledger's own schema."""
+
+MOMENT = DateTime(timezone=True)
+VERSION = ARRAY(Numeric, dimensions=1)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of the ledger in one schema."""
+
+    schema: str
+    metadata: MetaData
+    payloads: Table
+    deliveries: Table
+    redeliveries: Table
+    pending: Table
+    dead_letters: Table
+    failures: Table
+    effects: Table
+    resource_state: Table
+
+
+def _moment(name: str, *, default: bool = False) -> Column[object]:
+    return Column(name, MOMENT, nullable=False, server_default=func.now() if default else None)
+
+
+@cache
+def tables(schema: str) -> Tables:
+    """The tables of the ledger in the given schema, built once a schema."""
+    metadata = MetaData(schema=schema)
+    payloads = Table(
+        "payloads",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        _moment("received_at", default=True),
+        Column("headers", JSONB, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("received_at", "id", name="payloads_pkey"),
+        postgresql_partition_by="RANGE (received_at)",
+    )
+    deliveries = Table(
+        "deliveries",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        Column("source", Text, nullable=False),
+        Column("event_id", Text, nullable=False),
+        Column("event_type", Text, nullable=False),
+        Column("resource", Text),
+        Column("version", VERSION),
+        Column("payload_id", BigInteger, nullable=False),
+        _moment("received_at"),
+        Column("position", Integer, nullable=False, server_default="0"),
+        Column("body_digest", LargeBinary, nullable=False),
+        PrimaryKeyConstraint("id", name="deliveries_pkey"),
+        UniqueConstraint("source", "event_id", name="deliveries_source_event_id_key"),
+    )
+    redeliveries = Table(
+        "redeliveries",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        Column("delivery_id", BigInteger, nullable=False),
+        _moment("received_at"),
+        Column("headers", JSONB, nullable=False),
+        Column("differs", Boolean, nullable=False),
+        Column("payload_id", BigInteger),
+        PrimaryKeyConstraint("id", name="redeliveries_pkey"),
+        Index("redeliveries_delivery_id_idx", "delivery_id"),
+    )
+    pending = Table(
+        "pending",
+        metadata,
+        Column("delivery_id", BigInteger, nullable=False, autoincrement=False),
+        _moment("due_at", default=True),
+        Column("attempts", Integer, nullable=False, server_default="0"),
+        Column("last_error", Text),
+        PrimaryKeyConstraint("delivery_id", name="pending_pkey"),
+        Index("pending_due_at_delivery_id_idx", "due_at", "delivery_id"),
+    )
+    dead_letters = Table(
+        "dead_letters",
+        metadata,
+        Column("delivery_id", BigInteger, nullable=False, autoincrement=False),
+        _moment("died_at", default=True),
+        Column("attempts", Integer, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("error", Text, nullable=False),
+        Column("fingerprint", Text, nullable=False),
+        PrimaryKeyConstraint("delivery_id", name="dead_letters_pkey"),
+        Index("dead_letters_died_at_idx", "died_at", "delivery_id"),
+        Index("dead_letters_fingerprint_idx", "reason", "fingerprint"),
+    )
+    failures = Table(
+        "failures",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        Column("delivery_id", BigInteger, nullable=False),
+        Column("attempt", Integer, nullable=False),
+        _moment("at", default=True),
+        Column("handler", Text, nullable=False),
+        Column("error", Text, nullable=False),
+        Column("fingerprint", Text, nullable=False),
+        PrimaryKeyConstraint("id", name="failures_pkey"),
+        Index("failures_delivery_id_idx", "delivery_id", "attempt"),
+    )
+    effects = Table(
+        "effects",
+        metadata,
+        Column("source", Text, nullable=False),
+        Column("event_id", Text, nullable=False),
+        Column("handler", Text, nullable=False),
+        Column("delivery_id", BigInteger, nullable=False),
+        Column("outcome", Text, nullable=False),
+        Column("version", VERSION),
+        _moment("applied_at", default=True),
+        # The event comes first, so that one look into the index finds all outcomes of a delivery.
+        PrimaryKeyConstraint("source", "event_id", "handler", name="effects_pkey"),
+    )
+    resource_state = Table(
+        "resource_state",
+        metadata,
+        Column("handler", Text, nullable=False),
+        Column("source", Text, nullable=False),
+        Column("resource", Text, nullable=False),
+        Column("version", VERSION),
+        Column("delivery_id", BigInteger),
+        Column("deleted", Boolean, nullable=False, server_default="false"),
+        Column("state", JSONB),
+        PrimaryKeyConstraint("handler", "source", "resource", name="resource_state_pkey"),
+    )
+    return Tables(
+        schema,
+        metadata,
+        payloads,
+        deliveries,
+        redeliveries,
+        pending,
+        dead_letters,
+        failures,
+        effects,
+        resource_state,
+    )

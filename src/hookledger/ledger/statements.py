@@ -1,0 +1,588 @@
+"""Every statement of the receiver and the worker, each built by a function named after what it does.
+
+They are compiled to text once a schema and run through `Connection.exec_driver_sql`: looking up a compiled
+form at every batch cost more than some of the statements themselves. All names are qualified with the
+schema, so that any search_path and any pooler will do, and every statement touches one schema only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    Float,
+    Interval,
+    Numeric,
+    any_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    false,
+    func,
+    insert,
+    literal_column,
+    null,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as insert_or_skip
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.types import Text
+
+from hookledger.ledger.arrays import TYPES, rows
+from hookledger.ledger.schema import Tables, tables
+
+VERSION = ARRAY(Numeric)
+BIGINTS = ARRAY(TYPES["bigint"])
+DIALECT = PGDialect_psycopg()
+
+
+def _next(schema: str, sequence: str) -> Any:
+    quote = DIALECT.identifier_preparer.quote
+    name = f"{quote(schema)}.{quote(sequence)}".replace("'", "''")
+    return func.nextval(literal_column(f"'{name}'::regclass"))
+
+
+def _seconds(value: Any) -> Any:
+    return cast(value, Float) * cast(literal_column("'1 second'"), Interval)
+
+
+def _text(value: str) -> Any:
+    return cast(literal_column(f"'{value}'"), Text)
+
+
+def record(t: Tables) -> ClauseElement:
+    """Insert payloads, their deliveries, and for each a pending row or a dead letter, unless it is known.
+
+    Numbers are drawn in the order of arrival, so that of two equal versions the later arrival wins; rows are
+    inserted in the order of their key, so that two receivers cannot wait for each other in a circle.
+    Returns (number, delivery id) of the new ones; `number` counts the given deliveries from 1.
+    """
+    requests = rows("request", number="number", headers="text", body="bytes")
+    incoming = (
+        select(
+            _next(t.schema, "payloads_id_seq").label("id"),
+            requests.c.number,
+            requests.c.headers,
+            requests.c.body,
+        )
+        .cte("incoming")
+        .prefix_with("MATERIALIZED")
+    )
+    given = rows(
+        "event",
+        number="number",
+        request="integer",
+        source="text",
+        event_id="text",
+        event_type="text",
+        resource="text",
+        version="text",
+        position="integer",
+        digest="bytes",
+        unreadable="text",
+    )
+    events = (
+        select(_next(t.schema, "deliveries_id_seq").label("id"), *given.c).cte("events").prefix_with("MATERIALIZED")
+    )
+    recorded = (
+        insert_or_skip(t.deliveries)
+        .from_select(
+            [
+                "id",
+                "source",
+                "event_id",
+                "event_type",
+                "resource",
+                "version",
+                "payload_id",
+                "received_at",
+                "position",
+                "body_digest",
+            ],
+            select(
+                events.c.id,
+                events.c.source,
+                events.c.event_id,
+                events.c.event_type,
+                events.c.resource,
+                cast(events.c.version, VERSION),
+                incoming.c.id,
+                func.now(),
+                events.c.position,
+                events.c.digest,
+            )
+            .join_from(events, incoming, incoming.c.number == events.c.request)
+            .order_by(events.c.source, events.c.event_id, events.c.number),
+        )
+        .on_conflict_do_nothing(index_elements=["source", "event_id"])
+        .returning(t.deliveries.c.id, t.deliveries.c.payload_id)
+        .cte("recorded")
+    )
+    stored = (
+        insert(t.payloads)
+        .from_select(
+            ["id", "received_at", "headers", "body"],
+            select(incoming.c.id, func.now(), cast(incoming.c.headers, JSONB), incoming.c.body).where(
+                incoming.c.id.in_(select(recorded.c.payload_id))
+            ),
+        )
+        .cte("stored")
+    )
+    new = select(events.c.number, recorded.c.id, events.c.unreadable).join_from(
+        recorded, events, events.c.id == recorded.c.id
+    )
+    fresh = new.cte("fresh")
+    queued = (
+        insert(t.pending)
+        .from_select(["delivery_id"], select(fresh.c.id).where(fresh.c.unreadable.is_(None)))
+        .cte("queued")
+    )
+    died = (
+        insert(t.dead_letters)
+        .from_select(
+            ["delivery_id", "attempts", "reason", "error", "fingerprint"],
+            select(fresh.c.id, literal_column("0"), _text("unreadable"), fresh.c.unreadable, _text("unreadable")).where(
+                fresh.c.unreadable.is_not(None)
+            ),
+        )
+        .cte("died")
+    )
+    return select(fresh.c.number, fresh.c.id).add_cte(stored, queued, died)
+
+
+def record_again(t: Tables) -> ClauseElement:
+    """Record that events came again; a copy of a dead delivery revives it, a differing one is kept apart.
+
+    Returns (delivery id, differs, revived) for each copy.
+    """
+    copies = rows("copy", number="number", source="text", event_id="text", digest="bytes", headers="text", body="bytes")
+    known = (
+        select(
+            t.deliveries.c.id.label("delivery_id"),
+            (t.deliveries.c.body_digest != copies.c.digest).label("differs"),
+            case(
+                (t.deliveries.c.body_digest != copies.c.digest, _next(t.schema, "payloads_id_seq")),
+                else_=null(),
+            ).label("payload_id"),
+            copies.c.number,
+            copies.c.headers,
+            copies.c.body,
+        )
+        .join_from(
+            copies,
+            t.deliveries,
+            (t.deliveries.c.source == copies.c.source) & (t.deliveries.c.event_id == copies.c.event_id),
+        )
+        .cte("known")
+        .prefix_with("MATERIALIZED")
+    )
+    kept = (
+        insert(t.payloads)
+        .from_select(
+            ["id", "received_at", "headers", "body"],
+            select(known.c.payload_id, func.now(), cast(known.c.headers, JSONB), known.c.body).where(known.c.differs),
+        )
+        .cte("kept")
+    )
+    repeated = (
+        insert(t.redeliveries)
+        .from_select(
+            ["delivery_id", "received_at", "headers", "differs", "payload_id"],
+            select(
+                known.c.delivery_id,
+                func.now(),
+                cast(known.c.headers, JSONB),
+                known.c.differs,
+                known.c.payload_id,
+            ),
+        )
+        .cte("repeated")
+    )
+    revived = (
+        delete(t.dead_letters)
+        .where(
+            t.dead_letters.c.delivery_id.in_(select(known.c.delivery_id).where(~known.c.differs)),
+            t.dead_letters.c.reason != _text("unreadable"),
+        )
+        .returning(t.dead_letters.c.delivery_id)
+        .cte("revived")
+    )
+    queued = (
+        insert_or_skip(t.pending)
+        .from_select(["delivery_id"], select(revived.c.delivery_id))
+        .on_conflict_do_nothing()
+        .cte("queued")
+    )
+    return (
+        select(known.c.delivery_id, known.c.differs, revived.c.delivery_id.is_not(None).label("revived"))
+        .join_from(known, revived, revived.c.delivery_id == known.c.delivery_id, isouter=True)
+        .order_by(known.c.number)
+        .add_cte(kept, repeated, queued)
+    )
+
+
+def _next_retry(t: Tables, attempts: Any) -> Any:
+    """When a delivery is due if this worker dies: RetryPolicy.delay, computed by the server."""
+    grown = bindparam("first_delay", type_=Float) * func.power(
+        bindparam("factor", type_=Float), func.least(attempts, literal_column("64"))
+    )
+    spread = literal_column("1") + bindparam("jitter", type_=Float) * func.random()
+    return func.clock_timestamp() + _seconds(func.least(bindparam("longest_delay", type_=Float), grown) * spread)
+
+
+def _claimed_columns(t: Tables) -> list[Any]:
+    return [
+        t.deliveries.c.id,
+        t.deliveries.c.source,
+        t.deliveries.c.event_id,
+        t.deliveries.c.event_type,
+        t.deliveries.c.resource,
+        t.deliveries.c.version,
+        t.deliveries.c.received_at,
+        t.deliveries.c.position,
+        cast(t.payloads.c.headers, Text).label("headers"),
+        t.payloads.c.body,
+    ]
+
+
+def _with_payloads(t: Tables, claimed: Any) -> Any:
+    return claimed.join(t.deliveries, t.deliveries.c.id == claimed.c.delivery_id).outerjoin(
+        t.payloads,
+        (t.payloads.c.received_at == t.deliveries.c.received_at) & (t.payloads.c.id == t.deliveries.c.payload_id),
+    )
+
+
+def claim(t: Tables, batch: int) -> ClauseElement:
+    """Take up to `batch` due deliveries that nobody holds, and write when each is due if we die now.
+
+    The inner select is a MATERIALIZED CTE: as a plain subquery the planner may run it more than once and
+    claim more than `batch`. A row whose last attempt ended in a crash (attempts, but no error) is not charged
+    here: it will run alone, and `claim_one` charges it then.
+    https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE
+    """
+    due = (
+        select(t.pending.c.delivery_id, t.pending.c.attempts, t.pending.c.last_error)
+        .where(t.pending.c.due_at <= func.now())
+        .order_by(t.pending.c.due_at, t.pending.c.delivery_id)
+        # A constant: with a parameter a cached plan would reckon with a tenth of the table.
+        .limit(literal_column(str(int(batch))))
+        .with_for_update(skip_locked=True)
+        .cte("due")
+        .prefix_with("MATERIALIZED")
+    )
+    crashed = (due.c.attempts > literal_column("0")) & due.c.last_error.is_(None)
+    claimed = (
+        update(t.pending)
+        .values(
+            attempts=case((crashed, due.c.attempts), else_=due.c.attempts + literal_column("1")),
+            due_at=_next_retry(t, due.c.attempts),
+            last_error=null(),
+        )
+        .where(t.pending.c.delivery_id == due.c.delivery_id)
+        .returning(t.pending.c.delivery_id, t.pending.c.attempts, due.c.last_error, crashed.label("crashed"))
+        .cte("claimed")
+    )
+    return select(*_claimed_columns(t), claimed.c.attempts, claimed.c.last_error, claimed.c.crashed).select_from(
+        _with_payloads(t, claimed)
+    )
+
+
+def claim_one(t: Tables) -> ClauseElement:
+    """Charge one attempt to a delivery that crashed before, if it is still as `claim` left it."""
+    wanted = (
+        select(t.pending.c.delivery_id)
+        .where(
+            t.pending.c.delivery_id == bindparam("delivery_id", type_=TYPES["bigint"]),
+            t.pending.c.attempts == bindparam("attempts", type_=TYPES["integer"]),
+            t.pending.c.last_error.is_(None),
+        )
+        .with_for_update(skip_locked=True)
+        .cte("wanted")
+        .prefix_with("MATERIALIZED")
+    )
+    return (
+        update(t.pending)
+        .values(attempts=t.pending.c.attempts + literal_column("1"), due_at=_next_retry(t, t.pending.c.attempts))
+        .where(t.pending.c.delivery_id == wanted.c.delivery_id)
+        .returning(t.pending.c.attempts)
+    )
+
+
+def hold(t: Tables) -> ClauseElement:
+    """Lock the rows that are still ours: those whose attempts is what our claim wrote."""
+    ours = rows("ours", delivery_id="bigint", attempts="integer")
+    return (
+        select(t.pending.c.delivery_id)
+        .join_from(
+            ours,
+            t.pending,
+            (t.pending.c.delivery_id == ours.c.delivery_id) & (t.pending.c.attempts == ours.c.attempts),
+        )
+        .with_for_update(of=t.pending, skip_locked=True)
+    )
+
+
+def hold_waiting(t: Tables) -> ClauseElement:
+    """As `hold`, but wait for a claim that looks at the row for a moment; in the order of the ids."""
+    ours = rows("ours", delivery_id="bigint", attempts="integer")
+    return (
+        select(t.pending.c.delivery_id)
+        .join_from(
+            ours,
+            t.pending,
+            (t.pending.c.delivery_id == ours.c.delivery_id) & (t.pending.c.attempts == ours.c.attempts),
+        )
+        .order_by(t.pending.c.delivery_id)
+        .with_for_update(of=t.pending)
+    )
+
+
+def look_up(t: Tables) -> ClauseElement:
+    """Outcomes that deliveries have already, and resource states that do not exist yet.
+
+    Returns (handler, source, event_id, true) and (handler, source, resource, false).
+    """
+    events = rows("event", source="text", event_id="text")
+    states = rows("state", handler="text", source="text", resource="text")
+    done = select(t.effects.c.handler, t.effects.c.source, t.effects.c.event_id, true()).join_from(
+        events,
+        t.effects,
+        (t.effects.c.source == events.c.source) & (t.effects.c.event_id == events.c.event_id),
+    )
+    there = select(literal_column("1")).where(
+        t.resource_state.c.handler == states.c.handler,
+        t.resource_state.c.source == states.c.source,
+        t.resource_state.c.resource == states.c.resource,
+    )
+    missing = select(states.c.handler, states.c.source, states.c.resource, false()).where(
+        ~there.correlate(states).exists()
+    )
+    return done.union_all(missing)
+
+
+def insert_states(t: Tables) -> ClauseElement:
+    """Make the missing resource states, in the order of their key."""
+    states = rows("state", handler="text", source="text", resource="text")
+    keys = ["handler", "source", "resource"]
+    return (
+        insert_or_skip(t.resource_state)
+        .from_select(keys, select(*[states.c[key] for key in keys]).order_by(*[states.c[key] for key in keys]))
+        .on_conflict_do_nothing()
+    )
+
+
+def lock_states(t: Tables) -> ClauseElement:
+    """Lock the resource states in the order of their key, and read the watermarks."""
+    states = rows("state", handler="text", source="text", resource="text")
+    r = t.resource_state
+    return (
+        select(r.c.handler, r.c.source, r.c.resource, r.c.version, r.c.delivery_id)
+        .join_from(
+            states,
+            r,
+            (r.c.handler == states.c.handler) & (r.c.source == states.c.source) & (r.c.resource == states.c.resource),
+        )
+        .order_by(r.c.handler, r.c.source, r.c.resource)
+        .with_for_update(of=r)
+    )
+
+
+def save_states(t: Tables) -> ClauseElement:
+    """Move the watermarks of snapshots that were applied, and replace the state where the handler gave one."""
+    new = rows(
+        "state",
+        handler="text",
+        source="text",
+        resource="text",
+        version="text",
+        delivery_id="bigint",
+        deleted="boolean",
+        replaces="boolean",
+        state="text",
+    )
+    r = t.resource_state
+    return (
+        update(r)
+        .values(
+            version=cast(new.c.version, VERSION),
+            delivery_id=new.c.delivery_id,
+            deleted=new.c.deleted,
+            state=case((new.c.replaces, cast(new.c.state, JSONB)), else_=r.c.state),
+        )
+        .where(r.c.handler == new.c.handler, r.c.source == new.c.source, r.c.resource == new.c.resource)
+    )
+
+
+def add_states(t: Tables) -> ClauseElement:
+    """Add the numbers that accumulate handlers returned to the states, exactly (numeric), in key order."""
+    numbers = rows(
+        "number",
+        handler="text",
+        source="text",
+        resource="text",
+        label="text",
+        value="numeric",
+        delivery_id="bigint",
+    )
+    n = numbers.c
+    sums = (
+        select(
+            n.handler,
+            n.source,
+            n.resource,
+            n.label,
+            func.sum(n.value).label("total"),
+            func.max(n.delivery_id).label("delivery_id"),
+        )
+        .group_by(n.handler, n.source, n.resource, n.label)
+        .cte("sums")
+    )
+    s = sums.c
+    r = t.resource_state
+    added = insert_or_skip(r).from_select(
+        ["handler", "source", "resource", "delivery_id", "state"],
+        select(
+            s.handler,
+            s.source,
+            s.resource,
+            func.max(s.delivery_id),
+            func.jsonb_object_agg(s.label, s.total),
+        )
+        .group_by(s.handler, s.source, s.resource)
+        .order_by(s.handler, s.source, s.resource),
+    )
+    before = func.jsonb_each_text(func.coalesce(r.c.state, cast(_text("{}"), JSONB))).table_valued(
+        "key", "value", name="before"
+    )
+    given = func.jsonb_each_text(added.excluded.state).table_valued("key", "value", name="given")
+    both = (
+        select(before.c.key, cast(before.c.value, Numeric).label("value"))
+        .union_all(select(given.c.key, cast(given.c.value, Numeric)))
+        .subquery("both")
+    )
+    total = select(both.c.key, func.sum(both.c.value).label("value")).group_by(both.c.key).subquery("total")
+    return added.on_conflict_do_update(
+        index_elements=["handler", "source", "resource"],
+        set_={
+            "state": select(func.jsonb_object_agg(total.c.key, total.c.value)).scalar_subquery(),
+            "delivery_id": func.greatest(r.c.delivery_id, added.excluded.delivery_id),
+        },
+    )
+
+
+def write_effects(t: Tables) -> ClauseElement:
+    """Write outcomes, in the order of their key. A second effect of one event is an error, never skipped."""
+    new = rows(
+        "effect",
+        source="text",
+        event_id="text",
+        handler="text",
+        delivery_id="bigint",
+        outcome="text",
+        version="text",
+    )
+    return insert(t.effects).from_select(
+        ["source", "event_id", "handler", "delivery_id", "outcome", "version"],
+        select(
+            new.c.source,
+            new.c.event_id,
+            new.c.handler,
+            new.c.delivery_id,
+            new.c.outcome,
+            cast(new.c.version, VERSION),
+        ).order_by(new.c.source, new.c.event_id, new.c.handler),
+    )
+
+
+def settle(t: Tables) -> ClauseElement:
+    """Remove deliveries from pending: every handler has its outcome."""
+    return delete(t.pending).where(t.pending.c.delivery_id == any_(bindparam("delivery_ids", type_=BIGINTS)))
+
+
+def write_failures(t: Tables) -> ClauseElement:
+    """Record failed attempts, one row a handler."""
+    new = rows("failure", delivery_id="bigint", attempt="integer", handler="text", error="text", fingerprint="text")
+    columns = ["delivery_id", "attempt", "handler", "error", "fingerprint"]
+    return insert(t.failures).from_select(columns, select(*[new.c[name] for name in columns]))
+
+
+def postpone(t: Tables) -> ClauseElement:
+    """Write the error of a failed attempt, and when the next one is due."""
+    new = rows("late", delivery_id="bigint", attempts="integer", seconds="float", error="text")
+    p = t.pending
+    return (
+        update(p)
+        .values(last_error=new.c.error, due_at=func.clock_timestamp() + _seconds(new.c.seconds))
+        .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
+    )
+
+
+def give_back(t: Tables) -> ClauseElement:
+    """Make deliveries due at once, with the attempt refunded and the error they had before the claim."""
+    new = rows("back", delivery_id="bigint", attempts="integer", refund="integer", error="text")
+    p = t.pending
+    return (
+        update(p)
+        .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.clock_timestamp())
+        .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
+    )
+
+
+def bury(t: Tables) -> ClauseElement:
+    """Move deliveries from pending to the dead letters."""
+    new = rows("dead", delivery_id="bigint", attempts="integer", reason="text", error="text", fingerprint="text")
+    gone = (
+        delete(t.pending)
+        .where(t.pending.c.delivery_id == new.c.delivery_id)
+        .returning(t.pending.c.delivery_id, new.c.attempts, new.c.reason, new.c.error, new.c.fingerprint)
+        .cte("gone")
+    )
+    columns = ["delivery_id", "attempts", "reason", "error", "fingerprint"]
+    return insert(t.dead_letters).from_select(columns, select(*[gone.c[name] for name in columns]))
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The text of every statement for one schema, with psycopg's named placeholders."""
+
+    record: str
+    record_again: str
+    claim_one: str
+    hold: str
+    hold_waiting: str
+    look_up: str
+    insert_states: str
+    lock_states: str
+    save_states: str
+    add_states: str
+    write_effects: str
+    settle: str
+    write_failures: str
+    postpone: str
+    give_back: str
+    bury: str
+
+
+def _compiled(element: ClauseElement) -> str:
+    return str(element.compile(dialect=DIALECT))
+
+
+@cache
+def statements(schema: str) -> Statements:
+    """The statements of the ledger in the given schema, built once."""
+    built = tables(schema)
+    return Statements(**{item.name: _compiled(globals()[item.name](built)) for item in fields(Statements)})
+
+
+@lru_cache(maxsize=256)
+def claim_statement(schema: str, batch: int) -> str:
+    """The claim of up to `batch` deliveries, built once a size."""
+    return _compiled(claim(tables(schema), batch))

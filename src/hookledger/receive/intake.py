@@ -1,0 +1,248 @@
+"""The intake: what an adapter calls with a request, and what it gets its answer from (D1, D14)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from hookledger.errors import (
+    BodyConsumed,
+    ClientGone,
+    HookledgerError,
+    Refused,
+    SetupError,
+    Unavailable,
+)
+from hookledger.http import Request, Response
+from hookledger.inbox import Inbox
+from hookledger.ledger.repository import Repository
+from hookledger.receive.accept import Accepted, accept
+from hookledger.receive.line import Entry, Line, Outcome
+from hookledger.receive.tasks import CommitTasks
+from hookledger.receive.threads import CommitThreads
+
+logger = logging.getLogger(__name__)
+
+PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
+ALLOWED = ("allow", "POST, GET, HEAD, OPTIONS")
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeSettings:
+    """Bounds of a receiver.
+
+    Args:
+        max_body_bytes: a larger body gets 413.
+        answer_probes: answer GET, HEAD and OPTIONS with 200, as providers look before they register a URL.
+        answer_within: seconds until a request that is not committed gets 503.
+        max_waiting: requests that may wait for a commit; what is over it gets 503.
+        max_waiting_bytes: bytes that they may hold together.
+        commits: shared commits that may be under way at a time; each takes a connection of the engine's pool.
+        max_commit_requests, max_commit_bytes: bounds of one shared commit.
+        retry_after: seconds that a 503 tells the sender to wait.
+    """
+
+    max_body_bytes: int = 25 * MEBIBYTE
+    answer_probes: bool = True
+    answer_within: float = 4.5
+    max_waiting: int = 10_000
+    max_waiting_bytes: int = 128 * MEBIBYTE
+    commits: int = 2
+    max_commit_requests: int = 500
+    max_commit_bytes: int = 8 * MEBIBYTE
+    retry_after: int = 5
+
+
+class Intake:
+    """Verifies requests, commits them in shared commits, and answers.
+
+    Args:
+        inbox: the sources that may send.
+        engine: of the database with the ledger; `postgresql+psycopg`, synchronous or asynchronous.
+        settings: bounds; the defaults suit most.
+
+    Raises:
+        SetupError: for an engine of another driver, or an inbox without sources.
+    """
+
+    def __init__(self, inbox: Inbox, engine: Engine | AsyncEngine, settings: IntakeSettings | None = None) -> None:
+        if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
+            raise SetupError(
+                f"the engine uses {engine.dialect.name}+{engine.dialect.driver}: "
+                "make it with a URL that begins with postgresql+psycopg://"
+            )
+        if not inbox.sources:
+            raise SetupError("the inbox has no sources: give it one, e.g. Inbox(stripe(secrets=...))")
+        self.inbox = inbox
+        self.settings = settings or IntakeSettings()
+        self.repository = Repository.of(inbox.schema)
+        self._closed = False
+        self._line = Line(self.settings.max_waiting, self.settings.max_waiting_bytes)
+        bounds = {
+            "commits": self.settings.commits,
+            "most": self.settings.max_commit_requests,
+            "most_bytes": self.settings.max_commit_bytes,
+        }
+        self._commits: CommitThreads | CommitTasks
+        if isinstance(engine, AsyncEngine):
+            self._commits = CommitTasks(self._line, engine, self.repository, **bounds)
+        else:
+            self._commits = CommitThreads(self._line, engine, self.repository, **bounds)
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The largest body that is taken, in bytes."""
+        return self.settings.max_body_bytes
+
+    def admits(self, source: str) -> Response | None:
+        """A look before the body is read: the refusal of an unknown source or of a full line, or None."""
+        try:
+            self.inbox.source(source)
+            if self._line.full:
+                raise Unavailable("the waiting line is full")
+        except Refused as error:
+            return self.answer(error, source=source)
+        return None
+
+    async def receive(self, request: Request) -> Response:
+        """Answer a request from an event loop, with either kind of engine."""
+        prepared = self._prepare(request)
+        if isinstance(prepared, Response):
+            return prepared
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Outcome | Exception] = loop.create_future()
+
+        def settle(outcome: Outcome | Exception) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        def finish(entry: Entry, outcome: Outcome | Exception) -> None:
+            if isinstance(self._commits, CommitTasks):
+                settle(outcome)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(settle, outcome)
+
+        entry = Entry(prepared, finish)
+        deadline = loop.call_later(self.settings.answer_within, settle, _too_late())
+        try:
+            self._join(entry)
+            outcome = await done
+        except Refused as error:
+            outcome = error
+        finally:
+            deadline.cancel()
+            entry.abandoned = True
+        return self._concluded(prepared, outcome)
+
+    def receive_blocking(self, request: Request) -> Response:
+        """Answer a request from a thread; needs a synchronous engine.
+
+        Raises:
+            SetupError: with an asynchronous engine.
+        """
+        if isinstance(self._commits, CommitTasks):
+            raise SetupError("a threaded server needs a synchronous engine: make it with create_engine")
+        prepared = self._prepare(request)
+        if isinstance(prepared, Response):
+            return prepared
+        done = threading.Event()
+        results: list[Outcome | Exception] = []
+
+        def finish(entry: Entry, outcome: Outcome | Exception) -> None:
+            results.append(outcome)
+            done.set()
+
+        entry = Entry(prepared, finish)
+        try:
+            self._join(entry)
+        except Refused as error:
+            return self._concluded(prepared, error)
+        answered = done.wait(self.settings.answer_within)
+        entry.abandoned = True
+        return self._concluded(prepared, results[0] if answered else _too_late())
+
+    def answer(self, error: HookledgerError, *, source: str) -> Response:
+        """The response to a request that was refused. The sender learns the status, the log the reason."""
+        extra = {"source": source[:100]}
+        if isinstance(error, BodyConsumed):
+            logger.error("a request to %s could not be read: %s", source[:100], error, extra=extra)
+            return Response(500, str(error).encode())
+        if isinstance(error, ClientGone):
+            logger.info("the sender to %s broke off; nothing was stored: %s", source[:100], error, extra=extra)
+            return Response(400)
+        if not isinstance(error, Refused):
+            logger.error("a request to %s failed: %s", source[:100], error, extra=extra)
+            return self._unavailable()
+        logger.log(
+            logging.WARNING if error.status in {401, 503} else logging.INFO,
+            "refused a request to %s with %d: %s",
+            source[:100],
+            error.status,
+            error,
+            extra={**extra, "status": error.status},
+        )
+        if error.status == 503:
+            return self._unavailable()
+        return Response(error.status)
+
+    async def aclose(self) -> None:
+        """Take no more, and let the commits that are under way end."""
+        self._closed = True
+        if isinstance(self._commits, CommitTasks):
+            await self._commits.aclose()
+        else:
+            self._commits.close()
+
+    def close(self) -> None:
+        """Take no more, and end the threads of a synchronous engine once the line is empty."""
+        self._closed = True
+        if isinstance(self._commits, CommitThreads):
+            self._commits.close()
+
+    def _join(self, entry: Entry) -> None:
+        if self._closed:
+            raise Unavailable("the receiver is shutting down")
+        self._line.join(entry)
+        self._commits.gathered()
+
+    def _unavailable(self) -> Response:
+        headers = (("content-type", "text/plain; charset=utf-8"), ("retry-after", str(self.settings.retry_after)))
+        return Response(503, headers=headers)
+
+    def _prepare(self, request: Request) -> Accepted | Response:
+        try:
+            source = self.inbox.source(request.source)
+            if request.method in PROBES and self.settings.answer_probes:
+                return Response(200, headers=(ALLOWED,))
+            if request.method != "POST":
+                return Response(405, headers=(ALLOWED,))
+            if len(request.body) > self.settings.max_body_bytes:
+                return Response(413)
+            accepted = accept(source, request, time.time())
+        except HookledgerError as error:
+            return self.answer(error, source=request.source)
+        if isinstance(accepted, Accepted) and not accepted.events:
+            # Verified, and carrying nothing: an empty batch.
+            return source.accepted
+        return accepted
+
+    def _concluded(self, accepted: Accepted, outcome: Outcome | Exception) -> Response:
+        source = accepted.source
+        if isinstance(outcome, HookledgerError):
+            return self.answer(outcome, source=source.name)
+        if isinstance(outcome, Exception):
+            return self._unavailable()
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s %d events of %s", outcome, len(accepted.events), source.name)
+        return source.accepted
+
+
+def _too_late() -> Unavailable:
+    return Unavailable("the database did not commit the event in time")

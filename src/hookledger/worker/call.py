@@ -1,0 +1,79 @@
+"""Calling a user's handler within the open transaction, whichever kind of function and engine (D12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
+from sqlalchemy.util import await_only
+
+from hookledger.delivery import Delivery
+from hookledger.handlers import Handler
+from hookledger.worker.bridge import call_in_this_thread
+from hookledger.worker.transaction import HandlerConnection, HandlerSession
+
+
+class Caller:
+    """Calls handlers for a slot.
+
+    Args:
+        engine: the asynchronous engine of the slot; None in a thread with a synchronous one.
+        loop: the event loop of an asynchronous engine.
+        thread: where blocking handlers run under an asynchronous engine.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        thread: Executor | None = None,
+    ) -> None:
+        self._engine = engine
+        self._loop = loop
+        self._thread = thread
+
+    def call(self, handler: Handler, delivery: Delivery, connection: HandlerConnection) -> Any:
+        """Call the handler with what its annotation asks for; return what it returned.
+
+        Raises:
+            Whatever the handler raised.
+        """
+        if issubclass(handler.takes, AsyncConnection):
+            assert self._engine is not None
+            return await_only(handler.function(delivery, AsyncConnection(self._engine, connection)))
+        if issubclass(handler.takes, AsyncSession):
+            assert self._engine is not None
+            asynchronous = AsyncSession(
+                AsyncConnection(self._engine, connection),
+                sync_session_class=HandlerSession,
+                join_transaction_mode="rollback_only",
+                expire_on_commit=False,
+            )
+            try:
+                returned = await_only(handler.function(delivery, asynchronous))
+                asynchronous.sync_session.flush()
+                return returned
+            finally:
+                asynchronous.sync_session.expunge_all()
+        if issubclass(handler.takes, Session):
+            return self._blocking(lambda: self._with_session(handler, delivery, connection))
+        return self._blocking(lambda: handler.function(delivery, connection))
+
+    def _with_session(self, handler: Handler, delivery: Delivery, connection: HandlerConnection) -> Any:
+        session = HandlerSession(connection, join_transaction_mode="rollback_only", expire_on_commit=False)
+        try:
+            returned = handler.function(delivery, session)
+            session.flush()
+            return returned
+        finally:
+            session.expunge_all()
+
+    def _blocking(self, call: Callable[[], Any]) -> Any:
+        if self._loop is None:
+            return call()
+        assert self._thread is not None
+        return await_only(self._loop.run_in_executor(self._thread, call_in_this_thread, self._loop, call))

@@ -1,0 +1,272 @@
+"""The worker: an asyncio runner with slots that claim and work until it is told to stop (D9, D10, D12)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.util import greenlet_spawn
+
+from hookledger.errors import SetupError
+from hookledger.inbox import Inbox
+from hookledger.ledger.ready import open_ready
+from hookledger.ledger.repository import GivenBack, Repository
+from hookledger.worker.batch import Tools
+from hookledger.worker.call import Caller
+from hookledger.worker.cycle import Cycle
+from hookledger.worker.listen import Listener, parameters_of
+from hookledger.worker.outcome import Settled
+from hookledger.worker.settings import WorkerSettings
+from hookledger.worker.slot import Slot
+
+logger = logging.getLogger(__name__)
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Bounds, in seconds, of the pause between two tries while the database is away."""
+REFUND_WITHIN = 3.0
+"""Seconds, within the grace time, that are kept for giving back what a handler that does not end has claimed."""
+
+Observe = Callable[[Settled], None]
+
+
+class Worker:
+    """Works on pending deliveries. Any number of workers, in any number of processes, need no coordination.
+
+    Args:
+        inbox: the handlers.
+        engine: of the database with the ledger. An asynchronous one is needed as soon as one handler is
+            asynchronous; its pool must have a connection for each slot, and one more.
+        settings: slots, batch and times.
+        observe: told of each outcome after its commit, from the thread or loop of the slot; must not block.
+
+    Raises:
+        SetupError: for an inbox without handlers, an engine of another driver, or asynchronous handlers with
+            a synchronous engine.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        engine: Engine | AsyncEngine,
+        settings: WorkerSettings | None = None,
+        *,
+        observe: Observe | None = None,
+    ) -> None:
+        if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
+            raise SetupError(
+                f"the engine uses {engine.dialect.name}+{engine.dialect.driver}: "
+                "make it with a URL that begins with postgresql+psycopg://"
+            )
+        if not inbox.handlers:
+            raise SetupError("the inbox has no handlers: decorate a function with @inbox.snapshot or @inbox.accumulate")
+        if isinstance(engine, Engine):
+            for handler in inbox.handlers.values():
+                if handler.is_async:
+                    raise SetupError(
+                        f"the handler {handler.name!r} is asynchronous and the engine is not: "
+                        "make it with create_async_engine"
+                    )
+        self.inbox = inbox
+        self.engine = engine
+        self.settings = settings or WorkerSettings()
+        self._observe = observe
+        self._repository = Repository.of(inbox.schema)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._now = False
+        self._until_idle = False
+        self.stuck = False
+        """Whether a blocking handler was still running when `run` returned."""
+
+    def stop(self, *, now: bool = False) -> None:
+        """Claim no more, let running handlers end within the grace time, and give the rest back.
+
+        Safe from any thread and from a signal handler.
+
+        Args:
+            now: do not wait for running handlers.
+        """
+        self._stopping = True
+        self._now = self._now or now
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken)
+
+    async def run(self) -> None:
+        """Work until `stop`.
+
+        Raises:
+            SetupError: at the start, if the database cannot be worked with as it is.
+        """
+        await self._work(until_idle=False)
+
+    async def run_until_idle(self) -> None:
+        """Work until nothing is due; deliveries that wait for their next attempt stay pending."""
+        await self._work(until_idle=True)
+
+    async def _work(self, *, until_idle: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._stop_seen = asyncio.Event()
+        self._seat = asyncio.Lock()
+        self._poll = self.settings.shortest_poll
+        self._until_idle = until_idle
+        await self._check()
+        slots = [Slot(number, self.engine, self._make_cycle) for number in range(self.settings.slots)]
+        listening = asyncio.create_task(self._listen(slots[0])) if self.settings.listen and not until_idle else None
+        working = {asyncio.create_task(self._slot(slot)): slot for slot in slots}
+        try:
+            await self._until_stopped(working)
+        finally:
+            self._stopping = True
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait([listening])
+            await self._abandon(working)
+            self._stopping = self._now = False
+            self._loop = None
+
+    async def _check(self) -> None:
+        if isinstance(self.engine, AsyncEngine):
+            await greenlet_spawn(open_ready, self.engine.sync_engine, self.inbox.schema)
+        else:
+            await asyncio.get_running_loop().run_in_executor(None, open_ready, self.engine, self.inbox.schema)
+
+    async def _until_stopped(self, working: dict[asyncio.Task[None], Slot]) -> None:
+        stopped = asyncio.create_task(self._stop_seen.wait())
+        if self._stopping:
+            self._stop_seen.set()
+        try:
+            pending: set[asyncio.Task[object]] = {*working, stopped}
+            while not stopped.done() and len(pending) > 1:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done - {stopped}:
+                    task.result()
+        finally:
+            stopped.cancel()
+        if self._stopping:
+            await self._grace(working)
+
+    async def _grace(self, working: dict[asyncio.Task[None], Slot]) -> None:
+        """Wait for the slots within the grace time, or until told not to."""
+        assert self._loop is not None
+        end = self._loop.time() + max(0.0, self.settings.grace - REFUND_WITHIN)
+        while not self._now and any(not task.done() for task in working):
+            self._stop_seen.clear()
+            seen = asyncio.create_task(self._stop_seen.wait())
+            left = end - self._loop.time()
+            if left <= 0:
+                seen.cancel()
+                return
+            waiting = [task for task in working if not task.done()]
+            await asyncio.wait([*waiting, seen], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            seen.cancel()
+
+    async def _abandon(self, working: dict[asyncio.Task[None], Slot]) -> None:
+        """Release what handlers that do not end have claimed, with their attempts refunded."""
+        running = {task: slot for task, slot in working.items() if not task.done()}
+        given_back: list[GivenBack] = []
+        for task, slot in running.items():
+            given_back += slot.cycle.taken.values()
+            await asyncio.get_running_loop().run_in_executor(None, slot.sever)
+            task.cancel()
+        if running:
+            _, left = await asyncio.wait(running, timeout=REFUND_WITHIN / 3)
+            self.stuck = bool(left) or isinstance(self.engine, Engine)
+            if given_back:
+                logger.info("giving back %d deliveries whose handlers did not end in time", len(given_back))
+                with contextlib.suppress(SQLAlchemyError, TimeoutError, OSError):
+                    async with asyncio.timeout(REFUND_WITHIN / 2):
+                        await self._refund(given_back)
+        for task, slot in working.items():
+            if task not in running:
+                await slot.disconnect()
+
+    async def _refund(self, given_back: Sequence[GivenBack]) -> None:
+        def refund() -> None:
+            core = self.engine.sync_engine if isinstance(self.engine, AsyncEngine) else self.engine
+            with core.begin() as connection:
+                connection.exec_driver_sql("SELECT set_config('lock_timeout', '1s', true)")
+                self._repository.give_back(connection, given_back)
+
+        if isinstance(self.engine, AsyncEngine):
+            await greenlet_spawn(refund)
+        else:
+            await asyncio.get_running_loop().run_in_executor(None, refund)
+
+    async def _slot(self, slot: Slot) -> None:
+        pause = SHORTEST_PAUSE
+        while not self._stopping:
+            try:
+                claimed = await slot.run()
+            except (SQLAlchemyError, OSError) as error:
+                cause = getattr(error, "orig", None) or error
+                logger.warning("slot %d cannot work, trying again: %s", slot.number, str(cause).strip())
+                await self._pause(pause * (0.5 + _chance.random()))
+                pause = min(LONGEST_PAUSE, pause * 2)
+                continue
+            pause = SHORTEST_PAUSE
+            if claimed:
+                self._poll = self.settings.shortest_poll
+                if slot.cycle.claimed_all:
+                    # There may be more: whoever sits idle may look.
+                    self._wake.set()
+            elif self._until_idle:
+                return
+            else:
+                await self._idle()
+
+    async def _idle(self) -> None:
+        """Wait for a hint or for the next look; one slot at a time has the seat that waits."""
+        async with self._seat:
+            if self._stopping:
+                return
+            try:
+                async with asyncio.timeout(self._poll):
+                    await self._wake.wait()
+                self._poll = self.settings.shortest_poll
+            except TimeoutError:
+                self._poll = min(self.settings.longest_poll, self._poll * 2)
+            self._wake.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop_seen.wait()
+
+    async def _listen(self, slot: Slot) -> None:
+        try:
+            parameters = await slot.parameters(parameters_of)
+        except SQLAlchemyError as error:
+            logger.info("cannot listen for hints, polling goes on: %s", error)
+            return
+        await Listener(self.inbox.schema, self._woken).run(parameters)
+
+    def _woken(self) -> None:
+        self._wake.set()
+        if self._stopping:
+            self._stop_seen.set()
+
+    def _make_cycle(self, caller: Caller) -> Cycle:
+        tools = Tools(
+            inbox=self.inbox,
+            repository=self._repository,
+            caller=caller,
+            time_budget=self.settings.time_budget,
+            stopping=lambda: self._stopping,
+            random=Random(),  # noqa: S311
+        )
+        return Cycle(tools, self.settings.batch, self._told)
+
+    def _told(self, settled: Sequence[Settled]) -> None:
+        if self._observe is not None:
+            for one in settled:
+                self._observe(one)
+
+
+_chance = Random()  # noqa: S311

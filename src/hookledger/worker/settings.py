@@ -1,0 +1,40 @@
+"""How a worker works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hookledger.errors import SetupError
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Settings of one worker process.
+
+    Args:
+        slots: batches that are worked on at a time; each takes a connection of the engine's pool.
+        batch: deliveries that one claim takes at the most; fewer while handlers are slow.
+        time_budget: seconds of handler time after which a batch is committed and its rest given back.
+        grace: seconds that running handlers get to end after `stop`.
+        shortest_poll, longest_poll: bounds of the pause between two looks at an empty ledger, in seconds.
+        listen: take NOTIFY as a hint; polling goes on in any case.
+
+    Raises:
+        SetupError: for values that could not work.
+    """
+
+    slots: int = 4
+    batch: int = 100
+    time_budget: float = 1.0
+    grace: float = 30.0
+    shortest_poll: float = 0.05
+    longest_poll: float = 1.0
+    listen: bool = True
+
+    def __post_init__(self) -> None:
+        if self.slots < 1 or self.batch < 1:
+            raise SetupError("a worker needs 1 slot or more, and a batch of 1 or more")
+        if self.time_budget <= 0 or self.grace < 0:
+            raise SetupError("a worker needs a time budget above 0 and a grace time of 0 or more, in seconds")
+        if not 0 < self.shortest_poll <= self.longest_poll:
+            raise SetupError("a worker needs 0 < shortest_poll <= longest_poll, in seconds")

@@ -1,0 +1,27 @@
+"""Cutting a connection that somebody else still uses, so that PostgreSQL releases its locks at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from typing import Any
+
+
+def sever(driver_connection: Any) -> None:
+    """Cancel what the connection runs and shut its socket.
+
+    The server then rolls its transaction back. Whoever waits on the connection gets an error; libpq's own
+    functions to close it must not be called from another thread.
+    https://www.postgresql.org/docs/current/libpq-threading.html
+    """
+    pgconn = driver_connection.pgconn
+    with contextlib.suppress(Exception):
+        cancellation = pgconn.get_cancel()
+        cancellation.cancel()
+    with contextlib.suppress(OSError, ValueError):
+        copy = socket.socket(fileno=os.dup(pgconn.socket))
+        try:
+            copy.shutdown(socket.SHUT_RDWR)
+        finally:
+            copy.close()

@@ -1,0 +1,1 @@
+"""One conformance suite, run over every adapter on real servers (D14)."""

@@ -1,0 +1,113 @@
+"""Fixtures: a PostgreSQL server, and a database of its own for every test that asks for one.
+
+The server is the one of DATABASE_URL if that is set (the role must be allowed to create databases), else an
+embedded one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from hookledger.embedded import EmbeddedPostgres
+from tests.databases import Databases
+
+# fsync and synchronous_commit stay as they are: what the tests show has to hold with them.
+SERVER_SETTINGS = {"shared_buffers": "64MB", "max_connections": "200"}
+
+AnyEngine = Engine | AsyncEngine
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[EmbeddedPostgres | None]:
+    """The embedded server that all tests share; None if DATABASE_URL names another. Do not stop it: take
+    `own_server` for that."""
+    if os.environ.get("DATABASE_URL"):
+        yield None
+        return
+    with EmbeddedPostgres(settings=SERVER_SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def databases(postgres_server: EmbeddedPostgres | None) -> Iterator[Databases]:
+    """Makes databases on the server that all tests share."""
+    server_url = postgres_server.url if postgres_server else os.environ["DATABASE_URL"]
+    with Databases(server_url) as databases:
+        yield databases
+
+
+@pytest.fixture
+def database_url(databases: Databases) -> Iterator[str]:
+    """A fresh database with the tables of the ledger."""
+    url = databases.create(databases.template)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def empty_database_url(databases: Databases) -> Iterator[str]:
+    """A fresh database with nothing in it."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """A synchronous engine on a fresh database with the tables of the ledger."""
+    engine = create_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def async_engine_factory(database_url: str) -> Iterator[Callable[[], AsyncEngine]]:
+    """Makes asynchronous engines on the database of `database_url`. Make one inside the event loop that uses it."""
+    engines: list[AsyncEngine] = []
+
+    def make() -> AsyncEngine:
+        engines.append(create_async_engine(database_url))
+        return engines[-1]
+
+    yield make
+    for engine in engines:
+        asyncio.run(engine.dispose())
+
+
+@pytest.fixture(params=["sync", "async"])
+def any_engine(request: pytest.FixtureRequest) -> AnyEngine:
+    """An engine on a fresh database: the test runs with a synchronous and with an asynchronous one."""
+    if request.param == "sync":
+        engine: Engine = request.getfixturevalue("engine")
+        return engine
+    factory: Callable[[], AsyncEngine] = request.getfixturevalue("async_engine_factory")
+    return factory()
+
+
+@pytest.fixture
+def own_server() -> Iterator[EmbeddedPostgres]:
+    """An embedded server for this test alone, to stop, kill and start; it listens on TCP too."""
+    with EmbeddedPostgres(settings=SERVER_SETTINGS, tcp=True) as server:
+        yield server
+
+
+@pytest.fixture
+def own_database_url(own_server: EmbeddedPostgres) -> str:
+    """A database with the tables of the ledger on `own_server`."""
+    databases = Databases(own_server.url)
+    url = databases.create(databases.template)
+    databases.close()
+    return url
+
+
+@pytest.fixture
+def project_root() -> Path:
+    """The folder of pyproject.toml."""
+    return Path(__file__).parent.parent

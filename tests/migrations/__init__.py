@@ -1,0 +1,1 @@
+"""Migrations, engines, and what is told at start about a ledger."""

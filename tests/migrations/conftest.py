@@ -1,0 +1,86 @@
+"""Fixtures for migrations: an engine on an empty database, roles, and a revision that comes after the newest."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Engine, make_url, text
+
+import hookledger_migrations
+from hookledger import engine as engines
+from hookledger import migrate
+
+NEXT_REVISION = '''
+"""A table that comes later."""
+
+import sqlalchemy as sa
+
+revision = "hookledger_9999"
+down_revision = "{head}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade(op, schema):
+    op.create_table("later", sa.Column("id", sa.BigInteger, primary_key=True), schema=schema)
+
+
+def downgrade(op, schema):
+    op.drop_table("later", schema=schema)
+'''
+
+
+@pytest.fixture
+def make_engine() -> Iterator[Callable[[str | URL], Engine]]:
+    """Makes engines that are disposed of at the end."""
+    made: list[Engine] = []
+
+    def make(url: str | URL) -> Engine:
+        made.append(engines.create(url))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.dispose()
+
+
+@pytest.fixture
+def empty_engine(empty_database_url: str, make_engine: Callable[[str | URL], Engine]) -> Engine:
+    """An engine on a fresh database with nothing in it."""
+    return make_engine(empty_database_url)
+
+
+@pytest.fixture
+def make_role(empty_engine: Engine) -> Iterator[Callable[[], URL]]:
+    """Makes roles that may do nothing, and gives the URL by which each logs in to the empty database."""
+    made: list[str] = []
+
+    def make() -> URL:
+        role, password = f"hookledger_test_{secrets.token_hex(4)}", secrets.token_hex(8)
+        with empty_engine.begin() as connection:
+            connection.execute(
+                text(f"CREATE ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '{password}'")
+            )
+        made.append(role)
+        return make_url(empty_engine.url).set(username=role, password=password)
+
+    yield make
+    with empty_engine.begin() as connection:
+        for role in made:
+            connection.execute(text(f"DROP OWNED BY {role} CASCADE"))
+            connection.execute(text(f"DROP ROLE {role}"))
+
+
+@pytest.fixture
+def next_revision_ini(tmp_path: Path) -> Path:
+    """An ini file for `alembic -c` that knows one revision more than the code."""
+    versions = tmp_path / "versions"
+    shutil.copytree(Path(hookledger_migrations.__file__).parent / "versions", versions)
+    (versions / "hookledger_9999.py").write_text(NEXT_REVISION.format(head=migrate.head()))
+    ini = tmp_path / "next.ini"
+    ini.write_text(migrate.ini() + f"path_separator = newline\nversion_locations = {versions}\n")
+    return ini
