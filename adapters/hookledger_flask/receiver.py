@@ -88,7 +88,7 @@ def _respond(intake: Intake, source: str, request: flask.Request) -> flask.Respo
     response = intake.receive_blocking(as_request(request, source, body))
     if response.status == 401 and not body and is_chunked(request):
         # An empty chunked body is what a function leaves behind that has read the whole.
-        response = Response(400, PERHAPS_CONSUMED.encode())
+        response = _told(intake, NotUnderstood(PERHAPS_CONSUMED), source)
     return answer(response)
 
 
@@ -120,6 +120,4 @@ def _answer_early(response: Response, request: flask.Request) -> flask.Response:
         return made
     made.content_length = len(response.body)
     made.response = discarding(response.body, input_of(request), DISCARD_SECONDS)
-    if response.status == 413:
-        made.headers["connection"] = "close"  # the rest may be endless
     return made

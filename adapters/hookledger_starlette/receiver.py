@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from hookledger.errors import ClientGone, HookledgerError
+from hookledger.errors import ClientGone, HookledgerError, NotUnderstood
 from hookledger.http import Headers, Request, Response
 from hookledger.inbox import Inbox
 from hookledger.receive import Intake, IntakeSettings
@@ -92,14 +92,17 @@ class Receiver:
         except ClientGone as error:
             self.intake.answer(error, source=source)  # for its log line: nobody is there to read an answer
         except HookledgerError as error:
-            response = replace(self.intake.answer(error, source=source), body=str(error).encode())
-            await self._answer_early(response, scope, receive, send)
+            await self._answer_early(self._told(error, source), scope, receive, send)
         else:
             response = await self.intake.receive(as_request(scope, source, body))
             if response.status == 401 and not body and declared_length(scope) is None:
                 # An empty chunked body is what a middleware leaves behind that has read the whole.
-                response = Response(400, PERHAPS_CONSUMED.encode())
+                response = self._told(NotUnderstood(PERHAPS_CONSUMED), source)
             await answer(response, send)
+
+    def _told(self, error: HookledgerError, source: str) -> Response:
+        # What went wrong with the body is no secret, and often it is the application's doing.
+        return replace(self.intake.answer(error, source=source), body=str(error).encode())
 
     async def _answer_early(self, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer at once, and let the client finish what it is sending."""

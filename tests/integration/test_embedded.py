@@ -86,7 +86,7 @@ def family_of(child: Child) -> list[psutil.Process]:
 
 def ended(process: psutil.Process) -> bool:
     try:
-        return process.status() == psutil.STATUS_ZOMBIE
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 
@@ -115,7 +115,12 @@ def test_each_installation_serves_and_leaves_nothing(
         assert query(server.url, "SHOW listen_addresses") == ""
         assert query(server.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is True
         processes = family([server.pid])
-        assert list(folder.iterdir())
+        private = [
+            server.log_file.parent / "data",
+            Path(str(query(server.url, "SHOW unix_socket_directories")).strip('"')),
+        ]
+        assert [path.stat().st_mode & 0o777 for path in private] == [0o700, 0o700]
+        assert {path.name for path in folder.iterdir()} >= {server.log_file.parent.name}
     assert all_ended(processes)
     assert list(folder.iterdir()) == []
     server.stop()

@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import sql
 from sqlalchemy import URL, Engine, make_url, text
 
 import hookledger_migrations
 from hookledger import engine as engines
 from hookledger import migrate
+from hookledger.embedded import EmbeddedPostgres
 
 NEXT_REVISION = '''
 """A table that comes later."""
@@ -73,6 +76,21 @@ def make_role(empty_engine: Engine) -> Iterator[Callable[[], URL]]:
         for role in made:
             connection.execute(text(f"DROP OWNED BY {role} CASCADE"))
             connection.execute(text(f"DROP ROLE {role}"))
+
+
+@pytest.fixture
+def own_server_role(own_server: EmbeddedPostgres) -> Callable[[str], URL]:
+    """Makes a role that logs in with the given password, which this server asks for, and gives its URL."""
+
+    def make(password: str) -> URL:
+        with psycopg.connect(
+            make_url(own_server.url).set(drivername="postgresql").render_as_string(False)
+        ) as connection:
+            statement = sql.SQL("CREATE ROLE app LOGIN PASSWORD {}").format(sql.Literal(password))
+            connection.execute(statement)
+        return make_url(own_server.tcp_url_of("postgres")).set(username="app", password=password)
+
+    return make
 
 
 @pytest.fixture

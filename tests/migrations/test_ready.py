@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Engine, make_url, text
 
 from hookledger import engine as engines
 from hookledger import migrate
+from hookledger.embedded import EmbeddedPostgres
 from hookledger.errors import DatabaseUnreachable, SchemaError, SetupError
 from hookledger.ledger import ready
 from hookledger.ledger.ready import check_ready, open_ready, open_ready_asynchronously
@@ -75,38 +78,21 @@ def test_a_ledger_newer_than_the_code_is_neither_used_nor_changed(
     assert migrate.current(empty_engine) == "hookledger_9999"
 
 
-def test_a_ledger_older_than_the_code_asks_for_an_upgrade(empty_database_url: str, next_revision_ini: Path) -> None:
-    # The newer code is a process of its own, whose package of revisions has one more.
-    program = next_revision_ini.parent / "newer.py"
-    program.write_text(NEWER_CODE.format(versions=str(next_revision_ini.parent / "versions")))
-    with Child(program, env={"DATABASE_URL": empty_database_url}) as newer:
-        assert newer.wait() == 0, newer.output
-        first, second = newer.output.splitlines()
-    assert "is at hookledger_0001, the code needs hookledger_9999: run `hookledger db upgrade`" in first
-    assert second == "hookledger_9999"
-
-
-NEWER_CODE = """
-from pathlib import Path
-
-from hookledger import engine, migrate
-from hookledger.errors import SchemaError
-from hookledger.ledger.ready import open_ready
-
-engine = engine.create()
-migrate.upgrade(engine)
-migrate._script().version_locations = [{versions!r}]
-del migrate._script().__dict__["_version_locations"]
-migrate._script().revision_map = type(migrate._script().revision_map)(migrate._script()._load_revisions)
-try:
-    open_ready(engine, "hookledger")
-except SchemaError as error:
-    print(error)
-migrate.upgrade(engine)
-print(migrate.current(engine))
-open_ready
-engine.dispose()
-"""
+def test_a_ledger_older_than_the_code_asks_for_an_upgrade(
+    empty_engine: Engine, next_revision_ini: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate.upgrade(empty_engine)
+    old = migrate.head()
+    newer_code = ScriptDirectory.from_config(Config(next_revision_ini))
+    monkeypatch.setattr(migrate, "_script", lambda: newer_code)
+    with pytest.raises(SchemaError, match=f"is at {old}, the code needs hookledger_9999: run `hookledger db upgrade`"):
+        open_ready(empty_engine, "hookledger")
+    migrate.upgrade(empty_engine)
+    open_ready(empty_engine, "hookledger")
+    migrate.downgrade(empty_engine, revision=old)
+    assert migrate.current(empty_engine) == old
+    assert "later" in migrate.sql(revision=f"{old}:head")
+    assert "payloads" not in migrate.sql(revision=f"{old}:head")
 
 
 def test_a_table_that_was_dropped_is_named(empty_engine: Engine) -> None:
@@ -125,10 +111,10 @@ def test_a_server_that_does_not_answer_is_named_without_the_password(make_engine
 
 
 def test_a_database_that_is_not_there_is_named(empty_engine: Engine, make_engine: MakeEngine) -> None:
-    with pytest.raises(DatabaseUnreachable, match="\"no such\" does not exist"):
+    with pytest.raises(DatabaseUnreachable, match='"no such" does not exist'):
         open_ready(make_engine(empty_engine.url.set(database="no such")), "hookledger")
     for ask in (migrate.upgrade, migrate.current, migrate.check):
-        with pytest.raises(DatabaseUnreachable, match="\"no such\" does not exist"):
+        with pytest.raises(DatabaseUnreachable, match='"no such" does not exist'):
             ask(make_engine(empty_engine.url.set(database="no such")))
 
 
@@ -141,11 +127,27 @@ def test_a_connection_that_is_lost_meanwhile_is_told(empty_engine: Engine) -> No
             check_ready(connection, "hookledger")
 
 
-def test_a_server_that_takes_no_writes_is_told(empty_database_url: str, empty_engine: Engine, make_engine: MakeEngine) -> None:
+def test_a_server_that_takes_no_writes_is_told(
+    empty_database_url: str, empty_engine: Engine, make_engine: MakeEngine
+) -> None:
     migrate.upgrade(empty_engine)
     read_only = make_url(empty_database_url).update_query_dict({"options": "-cdefault_transaction_read_only=on"})
     with pytest.raises(SetupError, match="takes no writes"):
         open_ready(make_engine(read_only), "hookledger")
+
+
+def test_a_standby_is_told() -> None:
+    with EmbeddedPostgres() as server:
+        engine = engines.create(server.url)
+        with engine.connect() as connection:
+            folder = Path(str(connection.execute(text("SHOW data_directory")).scalar()))
+        server.halt()
+        # https://www.postgresql.org/docs/current/warm-standby.html#STANDBY-SERVER-OPERATION
+        (folder / "standby.signal").touch()
+        server.start()
+        with pytest.raises(SetupError, match="is a standby, which takes no writes: give the URL of the primary"):
+            open_ready(engine, "hookledger")
+        engine.dispose()
 
 
 def test_an_old_server_is_told(empty_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import socket
@@ -18,6 +19,7 @@ from hookledger.cli.load import load_inbox_with_handlers, locate
 from hookledger.cli.logs import set_up_logging
 from hookledger.cli.options import Debug, InboxArgument, LogFormat, LogFormatOption, LogLevel, LogLevelOption, chosen
 from hookledger.cli.process import Stopping, leave, run_to_end
+from hookledger.cli.send import DEFAULT_URL
 from hookledger.cli.serve import PREFIX, HttpServer, NotServing, listen, require_server
 from hookledger.cli.worker import dispose, engine_for
 
@@ -67,6 +69,8 @@ def dev(
     Example: hookledger dev hooks:inbox
     """
     set_up_logging(chosen.log_level or LogLevel.WARNING, log_format)
+    if chosen.log_level is None:
+        _leave_out_what_is_printed()
     locate(inbox)
     require_server()
     with listen(host, port) as listening, _database(database_url, data_folder) as url:
@@ -76,6 +80,13 @@ def dev(
         _migrate(url, loaded.schema)
         stuck = _run(inbox, loaded, url, listening, slots=slots, as_json=json)
     leave(stuck=stuck)
+
+
+def _leave_out_what_is_printed() -> None:
+    from hookledger.cli.passing import TOLD_HERE
+
+    for name in TOLD_HERE:
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 @contextmanager
@@ -166,5 +177,6 @@ def _welcome(target: str, inbox: Inbox, url: URL, listening: socket.socket) -> N
     for source in sources:
         say(f"receiver  {base}/{source}")
     say(f"handlers  {', '.join(inbox.handlers)}")
-    say("send one  " + shlex.join(["hookledger", "send", target, sources[0], "event.json", "--url", base]))
+    elsewhere = [] if base == DEFAULT_URL else ["--url", base]
+    say("send one  " + shlex.join(["hookledger", "send", target, sources[0], "event.json", *elsewhere]))
     say("ready; Ctrl-C stops everything")

@@ -29,9 +29,13 @@ class WrongUse(HookledgerError):
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without control characters that a sender could have put there."""
-    flat = " ".join(text.split())
-    return "".join(char if char.isprintable() else "\ufffd" for char in flat)
+    """The text on one line, without control characters, which a sender may have put there."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for what would move the cursor or change the terminal."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def without_password(text: str) -> str:

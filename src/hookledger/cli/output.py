@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hookledger.cli.errors import one_line
+from hookledger.cli.errors import printable
 
 
 def print_json(document: Any) -> None:
@@ -17,7 +17,7 @@ def print_json(document: Any) -> None:
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on a terminal; aligned columns, nothing cut off, in a pipe."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(headings, cells)
         return

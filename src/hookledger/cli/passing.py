@@ -10,24 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from hookledger.cli.errors import one_line
 from hookledger.cli.output import print_json
-from hookledger.errors import HookledgerError
-from hookledger.http import Request, Response
+from hookledger.errors import ClientGone, HookledgerError
+from hookledger.http import Response
 from hookledger.receive import Intake
+from hookledger.receive.accept import Accepted
+from hookledger.receive.line import Outcome
 
 if TYPE_CHECKING:
     from hookledger.worker import Settled
 
 COLOURS = {
     "received": "cyan",
+    "repeated": "cyan",
     "applied": "green",
     "stale": "yellow",
     "superseded": "yellow",
     "ignored": "bright_black",
-    "failed": "red",
-    "refused": "red",
 }
-OTHER_COLOUR = "red"
-LONGEST_ERROR = 200
+COLOUR_OF_FAILURES = "red"
+LONGEST_ERROR = 300
+TOLD_HERE = ("hookledger.receive.intake", "hookledger.receive.flush", "hookledger.worker.cycle")
+"""Loggers whose warnings say what is printed here."""
 
 
 class Passing:
@@ -42,14 +45,21 @@ class Passing:
 
             self._console = Console(highlight=False, soft_wrap=True)
 
-    def received(self, source: str, event_id: str | None, event_type: str, resource: str | None) -> None:
-        """An event was committed, or had been before."""
-        facts = {"source": source, "event_id": event_id, "event_type": event_type, "resource": resource}
-        self._print("received", facts)
+    def received(self, accepted: Accepted, outcome: Outcome) -> None:
+        """A request is committed: its events are new, or had been sent before."""
+        for event in accepted.events:
+            facts = {
+                "source": event.source,
+                "event_id": event.event_id,
+                "event_type": event.event_type,
+                "resource": event.resource,
+                "error": event.unreadable,
+            }
+            self._print("repeated" if outcome == "repeated" else "received", facts)
 
-    def refused(self, source: str, status: int) -> None:
-        """A request did not get in; the log tells why."""
-        self._print("refused", {"source": source, "status": status})
+    def refused(self, source: str, status: int, reason: str) -> None:
+        """A request did not get in."""
+        self._print("refused", {"source": source, "status": status, "error": reason})
 
     def settled(self, settled: Settled) -> None:
         """A worker is done with a delivery and a handler, for now or for good."""
@@ -63,7 +73,7 @@ class Passing:
             "attempt": settled.attempt,
             "error": settled.error,
         }
-        self._print(str(getattr(settled.outcome, "value", settled.outcome)), facts)
+        self._print(str(settled.outcome), facts)
 
     def _print(self, what: str, facts: dict[str, Any]) -> None:
         with self._lock:
@@ -77,42 +87,38 @@ class Passing:
             from rich.text import Text
 
             line = Text(text)
-            line.stylize(COLOURS.get(what, OTHER_COLOUR), 10, 10 + len(what))
+            line.stylize(COLOURS.get(what, COLOUR_OF_FAILURES), 10, 10 + len(what))
             self._console.print(line)
 
 
 class ShownIntake(Intake):
-    """An intake that also tells what came in."""
+    """An intake that also prints what it did."""
 
     passing: Passing
 
-    async def receive(self, request: Request) -> Response:
-        """Answer as any intake does, then print the events of the request."""
-        response = await super().receive(request)
-        if request.method != "POST":
-            return response
-        source = self.inbox.sources.get(request.source)
-        if source is None or not 200 <= response.status < 300:
-            self.passing.refused(request.source, response.status)
-            return response
-        try:
-            events = source.read(request)
-        except HookledgerError:
-            self.passing.received(source.name, None, "unreadable", None)
-            return response
-        for event in events:
-            self.passing.received(source.name, event.event_id, event.event_type, event.resource)
+    def answer(self, error: HookledgerError, *, source: str) -> Response:
+        """The response to a request that was refused."""
+        response = super().answer(error, source=source)
+        if not isinstance(error, ClientGone):
+            self.passing.refused(source, response.status, str(error))
         return response
+
+    def _concluded(self, accepted: Accepted, outcome: Outcome | Exception) -> Response:
+        if not isinstance(outcome, Exception):
+            self.passing.received(accepted, outcome)
+        return super()._concluded(accepted, outcome)
 
 
 def _in_words(facts: dict[str, Any]) -> str:
-    place = [facts["source"], *[facts.get(name) or "-" for name in ("event_id", "event_type", "resource")]]
-    words = [str(facts["status"])] if "status" in facts else place[1:]
-    words.insert(0, place[0])
+    words = [facts["source"]]
+    if "status" in facts:
+        words.append(str(facts["status"]))
+    else:
+        words += [facts[name] or "-" for name in ("event_id", "event_type", "resource")]
     if facts.get("handler"):
         words.append(f"by {facts['handler']}")
     if facts.get("attempt", 1) > 1:
         words.append(f"attempt {facts['attempt']}")
     if facts.get("error"):
-        words.append(f"{facts['error']}"[:LONGEST_ERROR])
-    return "  ".join(one_line(str(word)) for word in words)
+        words.append(facts["error"][:LONGEST_ERROR])
+    return "  ".join(one_line(word) for word in words)

@@ -57,14 +57,14 @@ def send(
     event_id: Annotated[
         str | None,
         typer.Option(
-            "--id", metavar="ID", help="The id of the event where a header carries it; a new one if not given."
+            "--id",
+            metavar="ID",
+            help="The event's id where a header carries it. By default the same file has the same id.",
         ),
     ] = None,
     event_type: Annotated[
         str | None,
-        typer.Option(
-            "--event", metavar="TYPE", help="The kind of event where a header carries it, e.g. push for GitHub."
-        ),
+        typer.Option("--event", metavar="TYPE", help="The event's kind where a header carries it, as push for GitHub."),
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for the answer.")

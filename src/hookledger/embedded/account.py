@@ -49,9 +49,10 @@ class Account:
         return done.returncode == 0
 
     def take(self, folder: Path) -> None:
-        """Give the folder, which only root can write to until now, to this account."""
+        """Make the folder one that only this account may enter."""
         if self.differs:
             os.chown(folder, self.uid, self.gid, follow_symlinks=False)
+        folder.chmod(0o700)
 
 
 def server_account() -> Account:

@@ -165,6 +165,9 @@ class DataFolder:
         ]
         if installation.version >= 17:
             command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        if not self.kept:
+            # Not to wait for the disk: nobody reads this folder again after a power failure. The server's fsync is on.
+            command.append("--no-sync")
         if not self.run(installation, command):
             raise SetupError(f"initdb could not make a cluster in {real}: {self.reason_in_log()}")
         unfinished.rename(self.cluster)

@@ -58,9 +58,9 @@ def github(name: str = "github", *, secrets: Secrets) -> Source:
     """
     verifier = SchemeVerifier(GITHUB_SCHEME, read_secrets(name, secrets))
 
-    def sign(body: bytes, now: float) -> Headers:
-        digest = sha256(body).digest()
-        described = [(EVENT_HEADER, _guess_event(body)), (DELIVERY_HEADER, str(uuid.UUID(bytes=digest[:16])))]
+    def sign(body: bytes, now: float, *, identifier: str | None = None, event_type: str | None = None) -> Headers:
+        delivery = identifier or str(uuid.UUID(bytes=sha256(body).digest()[:16]))
+        described = [(EVENT_HEADER, event_type or _guess_event(body)), (DELIVERY_HEADER, delivery)]
         return Headers([*verifier.sign(body, now), *described])
 
     return Source(

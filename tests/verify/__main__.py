@@ -1,0 +1,154 @@
+"""Runs the checks: `python -m tests.verify [--quick]`, started by verify.sh."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.verify.decisions import TITLES, decision_of
+from tests.verify.servers import other_servers
+
+ROOT = Path(__file__).resolve().parents[2]
+RECEIPT = ROOT / "verify-receipt.json"
+QUICK_TESTS = ["tests/unit", "tests/integration/receive", "tests/integration/worker", "tests/migrations"]
+PYTHON_SOURCES = ["src", "adapters", "alembic", "tests", "examples", "benchmarks"]
+
+
+@dataclass
+class Check:
+    """One line of the result."""
+
+    name: str
+    decision: str
+    passed: bool
+    seconds: float
+
+
+def run(command: list[str], **environment: str) -> tuple[bool, str, float]:
+    """Run a command; whether it succeeded, what it printed, and how long it took."""
+    start = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode == 0, done.stdout, time.monotonic() - start
+
+
+def code_checks() -> list[Check]:
+    """Style, types and import rules."""
+    python = sys.executable
+    scripts = Path(python).parent
+    sources = [name for name in PYTHON_SOURCES if (ROOT / name).is_dir()]
+    checks = []
+    for name, command in {
+        "ruff check": [str(scripts / "ruff"), "check", *sources],
+        "ruff format": [str(scripts / "ruff"), "format", "--check", *sources],
+        "mypy --strict": [python, "-m", "mypy"],
+        "mypy --strict over the public names, as a user would": [python, "-m", "mypy", "--strict", "tests/typing"],
+        "import rules": [str(scripts / "lint-imports")],
+    }.items():
+        passed, output, seconds = run(command)
+        if not passed:
+            print(output, file=sys.stderr)
+        checks.append(Check(name, "code", passed, seconds))
+    return checks
+
+
+def test_checks(paths: list[str], label: str, **environment: str) -> list[Check]:
+    """All tests below the paths, one check a test function."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record"
+        start = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "tests.verify.recording", *paths],
+            cwd=ROOT,
+            env={**os.environ, **environment, "VERIFY_RECORD": str(record)},
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            check=False,
+        )
+        seconds = time.monotonic() - start
+        lines = record.read_text().splitlines() if record.exists() else []
+    checks: dict[str, Check] = {}
+    for line in lines:
+        entry = json.loads(line)
+        function = entry["test"].partition("[")[0]
+        path, _, name = function.partition("::")
+        known = checks.get(function)
+        passed = entry["outcome"] == "passed"
+        if known is None:
+            decision = decision_of(path)
+            title = f"{path.removeprefix('tests/')}::{name}{label}"
+            checks[function] = Check(title, decision, passed, entry["seconds"])
+        else:
+            known.passed = known.passed and passed
+            known.seconds += entry["seconds"]
+    found = list(checks.values())
+    if not found or (done.returncode != 0 and all(check.passed for check in found)):
+        found.append(Check(f"pytest{label} ended with status {done.returncode}", "code", False, seconds))
+    return found
+
+
+def report(checks: list[Check], seconds: float) -> int:
+    """Print a line a check, grouped by decision, then the total; and write the receipt."""
+    for decision, title in TITLES.items():
+        group = [check for check in checks if check.decision == decision]
+        if group:
+            print(f"\n{decision}  {title}")
+        for check in sorted(group, key=lambda check: check.name):
+            print(f"{'PASS' if check.passed else 'FAIL'}  {check.name}")
+    failed = sum(not check.passed for check in checks)
+    RECEIPT.write_text(
+        json.dumps(
+            {
+                "passed": len(checks) - failed,
+                "failed": failed,
+                "seconds": round(seconds, 1),
+                "python": sys.version.split()[0],
+                "checks": [vars(check) for check in checks],
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+    print(f"\nwall time {seconds:.0f} s, written to {RECEIPT.name}")
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="verify.sh", description="Check everything this project promises.")
+    parser.add_argument("--quick", action="store_true", help="the inner loop: style, types, the fast tests")
+    options = parser.parse_args()
+    start = time.monotonic()
+    checks = code_checks()
+    if options.quick:
+        checks += test_checks([path for path in QUICK_TESTS if (ROOT / path).is_dir()], "")
+    else:
+        checks += test_checks(["tests"], "")
+        for name, bindir in other_servers():
+            environment = {"PG_BINDIR": str(bindir)}
+            paths = ["tests/integration", "tests/migrations", "tests/concurrency"]
+            checks += test_checks(paths, f" on {name}", **environment)
+        from tests.verify.packages import package_checks
+
+        checks += [Check(name, "package", passed, seconds) for name, passed, seconds in package_checks()]
+    return report(checks, time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
