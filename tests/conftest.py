@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -111,3 +112,12 @@ def own_database_url(own_server: EmbeddedPostgres) -> str:
 def project_root() -> Path:
     """The folder of pyproject.toml."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every account can enter, which those that pytest makes are not."""
+    with tempfile.TemporaryDirectory(prefix="hl-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder

@@ -59,3 +59,11 @@ class Databases:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def query(url: str, statement: str) -> object:
+    """The first value that the statement gives, over a connection of its own; it is committed."""
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        result = connection.execute(text(statement))
+        return result.scalar() if result.returns_rows else None

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import psutil
+
 Value = TypeVar("Value")
 
 DEADLINE_SECONDS = 60.0
@@ -109,6 +111,10 @@ class Child:
         """Send it a signal, and not to its children."""
         self.process.send_signal(number)
 
+    def interrupt(self) -> None:
+        """Ctrl-C, as in a terminal: SIGINT to it and its process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
     def kill(self) -> None:
         """SIGKILL to the process alone, its children live on; and wait for its end."""
         self.process.kill()
@@ -138,3 +144,22 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def family(pids: list[int]) -> list[psutil.Process]:
+    """The processes with their descendants."""
+    processes = [psutil.Process(pid) for pid in pids]
+    return [*processes, *(child for process in processes for child in process.children(recursive=True))]
+
+
+def ended(process: psutil.Process) -> bool:
+    """Whether it has ended, be it that nobody has asked for its exit code yet."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def all_ended(processes: list[psutil.Process]) -> bool:
+    """Whether all of them have ended."""
+    return all(ended(process) for process in processes)

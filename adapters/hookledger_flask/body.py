@@ -100,21 +100,23 @@ def read_body(request: Request, limit: int) -> bytes:
 def _read(stream: IO[bytes], limit: int) -> bytes:
     # A bytearray grows in place: thousands of tiny chunks cost no more memory than their bytes.
     body = bytearray()
+    while piece := _piece(stream, len(body)):
+        if len(body) + len(piece) > limit:
+            raise BodyTooLarge(f"the body is over the limit of {limit} bytes")
+        body += piece
+    return bytes(body)
+
+
+def _piece(stream: IO[bytes], so_far: int) -> bytes:
     try:
-        while piece := stream.read(PIECE):
-            if len(body) + len(piece) > limit:
-                raise BodyTooLarge(f"the body is over the limit of {limit} bytes")
-            body += piece
-    except BodyTooLarge:
-        raise
+        return stream.read(PIECE)
     except RequestEntityTooLarge:
         raise BodyTooLarge("the body is over the application's MAX_CONTENT_LENGTH") from None
     except (ClientDisconnected, OSError) as error:
-        raise ClientGone(f"the sender broke off after {len(body)} bytes of the body") from error
+        raise ClientGone(f"the sender broke off after {so_far} bytes of the body") from error
     except Exception as error:
         # Servers have errors of their own for malformed chunks; for us they are the sender's doing.
         raise NotUnderstood(f"the body could not be read: {type(error).__name__}") from error
-    return bytes(body)
 
 
 def discarding(answer: bytes, stream: IO[bytes], seconds: float) -> Iterator[bytes]:

@@ -67,7 +67,6 @@ def receiver(
         "/<source>",
         view_func=receive,
         methods=METHODS,
-        provide_automatic_options=False,
         strict_slashes=False,
         merge_slashes=False,
     )

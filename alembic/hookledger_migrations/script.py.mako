@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic.operations import Operations
-${imports if imports else ""}
+% if imports:
+${imports}
+% endif
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-import fnmatch
+import functools
 import inspect
 import re
+import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -64,26 +65,32 @@ class Handler:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(fnmatch.translate(pattern) for pattern in self.event_types))
+        # Not fnmatch: to it, brackets and question marks mean something as well.
+        parts = [".*".join(re.escape(part) for part in pattern.split("*")) for pattern in self.event_types]
+        return re.compile("|".join(parts), re.DOTALL)
 
     def matches(self, source: str, event_type: str) -> bool:
         """Whether deliveries of that source and event type are for this handler."""
-        return source == self.source and self._pattern.match(event_type) is not None
+        return source == self.source and self._pattern.fullmatch(event_type) is not None
 
 
-def _annotation_of_second(function: HandlerFunction, parameter: inspect.Parameter) -> Any:
+def _annotation(function: HandlerFunction, parameter: inspect.Parameter) -> Any:
+    """What a parameter is annotated with; a text is evaluated where the function stands."""
     annotation = parameter.annotation
     if not isinstance(annotation, str):
         return annotation
-    target = function if inspect.isroutine(function) else type(function).__call__
+    while isinstance(function, functools.partial):
+        function = function.func
+    written = inspect.unwrap(function if inspect.isroutine(function) else type(function).__call__)
+    names = getattr(written, "__globals__", {})
     try:
-        return typing.get_type_hints(target).get(parameter.name, annotation)
-    except (NameError, TypeError, AttributeError):
-        # Imported for type checkers only: the name has to do.
-        names: Mapping[str, Any] = {
-            kind.__name__: kind for kind in (Connection, AsyncConnection, Session, AsyncSession)
-        }
-        return names.get(annotation.rpartition(".")[2], annotation)
+        # This annotation alone: that of the delivery may be imported for type checkers only.
+        holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
+        return typing.get_type_hints(holder, globalns=names)[parameter.name]
+    except Exception:
+        # As this one may be, and then its name has to do.
+        kinds = {kind.__name__: kind for kind in (Connection, AsyncConnection, Session, AsyncSession)}
+        return kinds.get(annotation.rpartition(".")[2].strip(" \"'"), annotation)
 
 
 def read_signature(function: HandlerFunction, name: str) -> tuple[type[Transaction], bool]:
@@ -101,7 +108,7 @@ def read_signature(function: HandlerFunction, name: str) -> tuple[type[Transacti
     try:
         signature = inspect.signature(function)
         signature.bind(None, None)
-    except TypeError:
+    except (TypeError, ValueError):
         raise SetupError(f"the handler {name!r} must take two arguments: (delivery, tx)") from None
     positional = [
         parameter
@@ -111,7 +118,7 @@ def read_signature(function: HandlerFunction, name: str) -> tuple[type[Transacti
     default: type[Transaction] = AsyncConnection if is_async else Connection
     if len(positional) < 2:
         return default, is_async
-    annotation = _annotation_of_second(function, positional[1])
+    annotation = _annotation(function, positional[1])
     if annotation in (inspect.Parameter.empty, Any):
         return default, is_async
     fitting: tuple[type[Any], type[Any]] = (AsyncConnection, AsyncSession) if is_async else (Connection, Session)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from hookledger.storable import text as make_storable
+
 
 class Headers:
     """Header lines in the order they came, repeats kept; looked up without regard to case.
@@ -36,9 +38,12 @@ class Headers:
         return cls((name, value) for name, value in json.loads(text))
 
     def to_json(self) -> str:
-        """An ordered list of pairs. NUL cannot be held by jsonb and is written as U+FFFD."""
+        """An ordered list of pairs. NUL and half surrogate pairs cannot be held by jsonb and become U+FFFD."""
         text = json.dumps(self._pairs, separators=(",", ":"))
-        return text.replace("\\u0000", "\\ufffd") if "\\u0000" in text else text
+        if "\\u0000" in text or "\\ud" in text:
+            storable = [(make_storable(name), make_storable(value)) for name, value in self._pairs]
+            text = json.dumps(storable, separators=(",", ":"))
+        return text
 
     def all(self, name: str) -> list[str]:
         """Every value of that name, in order."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from hookledger import storable
 from hookledger.delivery import Delivery
 from hookledger.errors import SetupError, UnknownSource
 from hookledger.handlers import NO_HANDLER, Handler, HandlerFunction, Kind, read_signature
@@ -54,6 +55,7 @@ class Inbox:
             raise SetupError(f"the schema name {schema!r} is not one that PostgreSQL takes")
         if future_tolerance < timedelta(0):
             raise SetupError("future_tolerance must not be negative")
+        _require_policy("the inbox", retry)
         self.retry = retry or RetryPolicy()
         self.schema = schema
         self.future_tolerance = future_tolerance
@@ -152,18 +154,22 @@ class Inbox:
     ) -> Function:
         if name is None:
             name = str(getattr(function, "__name__", type(function).__name__))
-        if not name.strip() or name == NO_HANDLER or len(name) > 200 or "\x00" in name:
+        if not name.strip() or name == NO_HANDLER or len(name) > 200 or storable.text(name) != name:
             raise SetupError(f"{name!r} cannot name a handler: use a short text, and not {NO_HANDLER!r}")
         if name in self.handlers:
             raise SetupError(
                 f"two handlers are named {name!r}: the name is the ledger's key, so give one of them name=..."
             )
-        source = self.sources.get(source_name)
+        source = self.sources.get(source_name) if isinstance(source_name, str) else None
         if source is None:
             known = ", ".join(sorted(self.sources)) or "none"
             raise SetupError(f"the handler {name!r} is for the source {source_name!r}, but the inbox has: {known}")
         if any(not isinstance(pattern, str) or not pattern for pattern in event_types):
             raise SetupError(f"the handler {name!r} has an event type that is no text")
+        for what in ("resource", "version", "deleted"):
+            if settings.get(what) is not None and not callable(settings[what]):
+                raise SetupError(f"the handler {name!r} needs {what}= to be a function of the delivery")
+        _require_policy(f"the handler {name!r}", settings["retry"])
         if kind is Kind.SNAPSHOT:
             for what, known_by_source in (("resource", source.has_resource), ("version", source.has_version)):
                 if settings[what] is None and not known_by_source:
@@ -177,3 +183,8 @@ class Inbox:
         )
         self._matched.clear()
         return function
+
+
+def _require_policy(whose: str, retry: object) -> None:
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        raise SetupError(f"{whose} has a retry= that is no RetryPolicy, but {type(retry).__name__}")

@@ -27,7 +27,7 @@ from sqlalchemy.schema import CreateSchema
 from hookledger.engine import connect
 from hookledger.errors import SchemaError, SetupError
 from hookledger.inbox import DEFAULT_SCHEMA
-from hookledger.ledger.prepare import lock_key, prepare
+from hookledger.ledger.prepare import lock_key, prepare, require_name
 from hookledger.ledger.rights import grants as grants
 from hookledger.ledger.schema import VERSION_TABLE, tables
 
@@ -70,8 +70,9 @@ def current(bind: Engine | Connection, schema: str = DEFAULT_SCHEMA) -> str | No
 
     Raises:
         DatabaseUnreachable: if an engine cannot connect.
+        SetupError: if the role may not look into the schema.
     """
-    with _transaction(bind) as connection:
+    with _transaction(bind) as connection, _understood():
         if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
             return None
         versions = table(VERSION_TABLE, column("version_num"), schema=schema)
@@ -112,7 +113,7 @@ def sql(schema: str = DEFAULT_SCHEMA, revision: str = "head") -> str:
         },
     )
     with _understood():
-        write_offline(context, schema, lambda **arguments: context.run_migrations(**arguments))
+        write_offline(context, schema, context.run_migrations)
     return output.getvalue()
 
 
@@ -223,6 +224,7 @@ def options(schema: str, default_schema: str | None = None) -> dict[str, Any]:
 
 def write_offline(context: MigrationContext, schema: str, run: Callable[..., None]) -> None:
     """Write the statements of an upgrade instead of running them."""
+    require_name(schema)
     with context.begin_transaction():
         context.execute(f"SELECT pg_catalog.pg_advisory_xact_lock({lock_key(schema)})")
         if not context.get_current_heads():
@@ -260,7 +262,8 @@ def _understood() -> Iterator[None]:
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
             raise
-        raise SetupError(f"migrate as the owner of the schema and its tables: {error.orig}") from error
+        reason = str(error.orig).partition("\n")[0]
+        raise SetupError(f"the role lacks a right, do this as the owner of the schema: {reason}") from error
 
 
 @contextmanager

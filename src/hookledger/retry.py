@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hookledger.errors import SetupError
+
+LONGEST_DELAY = 31_536_000.0  # seconds; a year
+LARGEST_FACTOR = 1000.0  # to the power of 64 it still fits a float, here and in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,15 @@ class RetryPolicy:
     jitter: float = 0.25
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise SetupError("a retry policy needs max_attempts of 1 or more")
-        if self.first_delay < 0 or self.longest_delay < self.first_delay:
-            raise SetupError("a retry policy needs 0 <= first_delay <= longest_delay, in seconds")
-        if self.factor < 1 or not 0 <= self.jitter <= 1:
-            raise SetupError("a retry policy needs factor >= 1 and jitter between 0 and 1")
+        if not isinstance(self.max_attempts, int) or self.max_attempts < 1:
+            raise SetupError("a retry policy needs max_attempts of 1 or more, a whole number")
+        numbers = (self.first_delay, self.factor, self.longest_delay, self.jitter)
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+            raise SetupError("a retry policy needs finite numbers; its delays are in seconds")
+        if not 0 <= self.first_delay <= self.longest_delay <= LONGEST_DELAY:
+            raise SetupError("a retry policy needs 0 <= first_delay <= longest_delay <= a year, in seconds")
+        if not 1 <= self.factor <= LARGEST_FACTOR or not 0 <= self.jitter <= 1:
+            raise SetupError("a retry policy needs factor between 1 and 1000, and jitter between 0 and 1")
 
     def delay(self, attempts: int, chance: float) -> float:
         """Seconds until the next attempt.

@@ -26,7 +26,8 @@ def text(value: str) -> str:
 
 def key(name: str) -> str:
     """Text for a column that identifies something (event_id, resource): as it is where it can be stored,
-    else its beginning, a tilde and the SHA-256 of the original, so that distinct keys stay distinct."""
+    else its beginning, a tilde and the SHA-256 of the original, so that distinct keys stay distinct (a sender who
+    sets out to can send the key of another of its events as an id, as it can send that id again)."""
     if len(name) <= LONGEST_KEY // 4 and name.isascii() and "\x00" not in name:
         return name
     clean = text(name)
@@ -57,5 +58,9 @@ def identifier(value: Any) -> str | None:
     if isinstance(value, str):
         return key(value) if value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
-        return key(str(value))
+        try:
+            return key(str(int(value)))
+        except ValueError:
+            # More digits than Python converts; hexadecimal has no such limit.
+            return key(hex(value))
     return None

@@ -25,10 +25,12 @@ _SPACED_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)? ?(UTC
 
 def time_version(moment: datetime) -> Decimal:
     """Seconds since 1970 with six decimals. A time without a zone is read as UTC."""
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return Decimal((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds).scaleb(-6)
+    micros = (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+    # Built from its digits: arithmetic would round to the precision of the thread's decimal context.
+    return Decimal((int(micros < 0), tuple(map(int, str(abs(micros)))), -6))
 
 
 def _number_or_time(text: str) -> int | Decimal:
@@ -56,11 +58,12 @@ def _one(value: Any) -> int | Decimal:
     if isinstance(value, int):
         if abs(value) >= 10**LONGEST_NUMBER:
             raise UncomparableVersion("the version has more digits than any counter or clock")
-        return value
+        return int(value)
     if isinstance(value, float):
-        value = Decimal(repr(value))
+        value = Decimal(repr(float(value)))
     if isinstance(value, Decimal):
-        if not value.is_finite() or abs(value.adjusted()) > LONGEST_NUMBER:
+        usable = value.is_finite() and abs(value.adjusted()) <= LONGEST_NUMBER
+        if not usable or len(value.as_tuple().digits) > 2 * LONGEST_NUMBER:
             raise UncomparableVersion(f"the version {value} is not a finite number of usable size")
         return value
     if isinstance(value, datetime):
@@ -117,7 +120,8 @@ def in_words(version: Version | None) -> str:
     parts = []
     for part in version:
         if isinstance(part, Decimal) and part.as_tuple().exponent == -6 and 0 <= part < 253_402_300_800:
-            seconds, micros = divmod(int(part.scaleb(6)), 1_000_000)
+            numerator, denominator = part.as_integer_ratio()
+            seconds, micros = divmod(numerator * 1_000_000 // denominator, 1_000_000)
             parts.append(datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros).isoformat())
         else:
             parts.append(str(part))

@@ -1,16 +1,21 @@
-"""The applications that are served: the receiver as users mount it, and in front of it what users put there."""
+"""The applications that are served: the receiver as users mount it, and in front of it what users put there.
+
+The header X-In-Front of a request names what is to be done to its body before the receiver gets it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import fastapi
 import flask
 from flask_wtf import CSRFProtect
-from sqlalchemy import create_engine
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -20,10 +25,12 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hookledger_starlette.body
-from hookledger.inbox import Inbox
+from hookledger import Delivery, Inbox
+from hookledger.engine import create
 from hookledger.receive import IntakeSettings
-from hookledger_flask import receiver
-from hookledger_starlette import Receiver
+from hookledger.worker import WorkerSettings
+from hookledger_flask import receiver, run_worker
+from hookledger_starlette import Receiver, worker_lifespan
 from tests.adapters.hub import hub
 
 
@@ -36,20 +43,18 @@ class Options:
         max_body_bytes: the receiver's; None for its default.
         answer_probes: the receiver's.
         body_timeout: the receiver's, in seconds; ASGI only.
-        first_message: replaces FIRST_MESSAGE_SECONDS; ASGI only.
-        in_front: which of the middlewares or before_request functions of this module stands before the receiver.
         csrf: "before" or "after": when Flask-WTF's CSRFProtect is set up; "nested": before, in another blueprint.
         max_content_length: Flask's setting, in bytes.
+        worker: whether a worker runs in the same process.
     """
 
     database_url: str
     max_body_bytes: int | None = None
     answer_probes: bool = True
     body_timeout: float = 30.0
-    first_message: float | None = None
-    in_front: str | None = None
     csrf: str | None = None
     max_content_length: int | None = None
+    worker: bool = False
 
     @property
     def settings(self) -> IntakeSettings | None:
@@ -59,26 +64,53 @@ class Options:
         return IntakeSettings(max_body_bytes=limit, answer_probes=self.answer_probes)
 
 
-def inbox() -> Inbox:
-    return Inbox(hub())
+SETTINGS = WorkerSettings(slots=2, grace=5)
+FIRST_MESSAGE_SECONDS = 0.5
+"""In place of the receiver's, so that no test waits for long."""
+
+
+def inbox(*, asynchronous: bool = False) -> Inbox:
+    inbox = Inbox(hub())
+    if asynchronous:
+
+        @inbox.accumulate("hub", name="work")
+        async def work_asynchronously(delivery: Delivery, tx: AsyncConnection) -> None:
+            await tx.execute(text("SELECT 1"))
+    else:
+
+        @inbox.accumulate("hub", name="work")
+        def work(delivery: Delivery, tx: Connection) -> None:
+            tx.execute(text("SELECT 1"))
+
+    return inbox
 
 
 def receiver_alone(options: Options, *, asynchronous: bool = False) -> Receiver:
     """The receiver as an application of its own."""
-    if options.first_message is not None:
-        hookledger_starlette.body.FIRST_MESSAGE_SECONDS = options.first_message
-    make = create_async_engine if asynchronous else create_engine
-    return Receiver(inbox(), make(options.database_url), options.settings, body_timeout=options.body_timeout)
+    hookledger_starlette.body.FIRST_MESSAGE_SECONDS = FIRST_MESSAGE_SECONDS
+    engine = create(options.database_url, asynchronous=asynchronous)
+    return Receiver(inbox(), engine, options.settings, body_timeout=options.body_timeout)
 
 
 def starlette_application(options: Options, *, asynchronous: bool = False) -> Starlette:
     receiver = receiver_alone(options, asynchronous=asynchronous)
-    middleware = [IN_FRONT_OF_ASGI[options.in_front]] if options.in_front else []
-    return Starlette(routes=[Mount("/webhooks", receiver)], middleware=middleware)
+    lifespan = None
+    if options.worker:
+        engine = create(options.database_url, asynchronous=asynchronous)
+        lifespan = worker_lifespan(inbox(asynchronous=asynchronous), engine, SETTINGS)
+    return Starlette(routes=[Mount("/webhooks", receiver)], middleware=[Middleware(InFrontOfAsgi)], lifespan=lifespan)
 
 
 def fastapi_application(options: Options) -> fastapi.FastAPI:
-    application = fastapi.FastAPI()
+    @asynccontextmanager
+    async def lifespan(application: fastapi.FastAPI) -> AsyncIterator[None]:
+        if not options.worker:
+            yield
+            return
+        async with worker_lifespan(inbox(), create(options.database_url), SETTINGS)(application):
+            yield
+
+    application = fastapi.FastAPI(middleware=[Middleware(InFrontOfAsgi)], lifespan=lifespan)
     application.mount("/webhooks", receiver_alone(options))
     return application
 
@@ -90,9 +122,10 @@ def flask_application(options: Options) -> Any:
     protection = CSRFProtect()
     if options.csrf in ("before", "nested"):
         protection.init_app(application)
-    if options.in_front in IN_FRONT_OF_FLASK:
-        application.before_request(IN_FRONT_OF_FLASK[options.in_front])
-    blueprint = receiver(inbox(), create_engine(options.database_url), options.settings)
+    application.before_request(in_front_of_flask)
+    blueprint = receiver(inbox(), create(options.database_url), options.settings)
+    if options.worker:
+        run_worker(inbox(), create(options.database_url), SETTINGS)
     if options.csrf == "nested":
         outer = flask.Blueprint("outer", __name__)
         outer.register_blueprint(blueprint, url_prefix="/webhooks")
@@ -102,8 +135,7 @@ def flask_application(options: Options) -> Any:
     if options.csrf == "after":
         protection.init_app(application)
     application.add_url_rule("/elsewhere", view_func=lambda: "reached", methods=["POST"], endpoint="elsewhere")
-    if options.in_front == "wsgi_drain":
-        application.wsgi_app = _WsgiDrain(application.wsgi_app)  # type: ignore[method-assign]
+    application.wsgi_app = InFrontOfWsgi(application.wsgi_app)  # type: ignore[method-assign]
     return application
 
 
@@ -112,10 +144,10 @@ async def _read_before(request: Request, call_next: RequestResponseEndpoint) -> 
     return await call_next(request)
 
 
-async def _read_after(request: Request, call_next: RequestResponseEndpoint) -> Response:
+async def _read_before_and_after(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    before = await request.body()
     response = await call_next(request)
-    async for _ in request.stream():
-        pass
+    assert await request.body() == before
     return response
 
 
@@ -123,22 +155,6 @@ async def _stream_before(request: Request, call_next: RequestResponseEndpoint) -
     async for _ in request.stream():
         pass
     return await call_next(request)
-
-
-class _Drain:
-    """Reads the body, or its first part, and hands on what `after` makes of `receive`."""
-
-    def __init__(self, app: ASGIApp, whole: bool, after: Callable[[Receive], Receive]) -> None:
-        self.app = app
-        self.whole = whole
-        self.after = after
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            while (await receive()).get("more_body", False) and self.whole:
-                pass
-            receive = self.after(receive)
-        await self.app(scope, receive, send)
 
 
 def _as_it_is(receive: Receive) -> Receive:
@@ -159,8 +175,18 @@ def _closed(receive: Receive) -> Receive:
     return closed
 
 
-def _drain(whole: bool, after: Callable[[Receive], Receive]) -> Middleware:
-    return Middleware(_Drain, whole=whole, after=after)
+class _Drain:
+    """Reads the body, or its first part, and hands on what `after` makes of `receive`."""
+
+    def __init__(self, app: ASGIApp, after: Callable[[Receive], Receive] = _as_it_is, whole: bool = True) -> None:
+        self.app = app
+        self.after = after
+        self.whole = whole
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body", False) and self.whole:
+            pass
+        await self.app(scope, self.after(receive), send)
 
 
 class _Wrap:
@@ -173,20 +199,28 @@ class _Wrap:
         await self.app(scope, _wrapped(receive), send)
 
 
-def _dispatching(dispatch: Callable[[Request, RequestResponseEndpoint], Awaitable[Response]]) -> Middleware:
-    return Middleware(BaseHTTPMiddleware, dispatch=dispatch)
-
-
-IN_FRONT_OF_ASGI: dict[str, Middleware] = {
-    "read_before": _dispatching(_read_before),
-    "read_after": _dispatching(_read_after),
-    "stream_before": _dispatching(_stream_before),
-    "drain": _drain(True, _as_it_is),
-    "drain_wrapped": _drain(True, _wrapped),
-    "drain_closed": _drain(True, _closed),
-    "drain_first": _drain(False, _as_it_is),
-    "wrap": Middleware(_Wrap),
+IN_FRONT_OF_ASGI: dict[str, Callable[[ASGIApp], ASGIApp]] = {
+    "": lambda app: app,
+    "read_before": partial(BaseHTTPMiddleware, dispatch=_read_before),
+    "read_before_and_after": partial(BaseHTTPMiddleware, dispatch=_read_before_and_after),
+    "stream_before": partial(BaseHTTPMiddleware, dispatch=_stream_before),
+    "drain": _Drain,
+    "drain_wrapped": partial(_Drain, after=_wrapped),
+    "drain_closed": partial(_Drain, after=_closed),
+    "drain_first": partial(_Drain, whole=False),
+    "wrap": _Wrap,
 }
+
+
+class InFrontOfAsgi:
+    """Puts the middleware that the request names between itself and the application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = dict(scope.get("headers", ())).get(b"x-in-front", b"").decode()
+        await IN_FRONT_OF_ASGI[name](self.app)(scope, receive, send)
 
 
 def _get_data() -> None:
@@ -209,7 +243,7 @@ def _stream_first() -> None:
     flask.request.stream.read(2)
 
 
-IN_FRONT_OF_FLASK: dict[str | None, Callable[[], None]] = {
+IN_FRONT_OF_FLASK: dict[str, Callable[[], None]] = {
     "get_data": _get_data,
     "get_data_uncached": _get_data_uncached,
     "form": _form,
@@ -218,12 +252,22 @@ IN_FRONT_OF_FLASK: dict[str | None, Callable[[], None]] = {
 }
 
 
-class _WsgiDrain:
+def in_front_of_flask() -> None:
+    """The before_request function that the request names."""
+    name = flask.request.headers.get("x-in-front")
+    if name in IN_FRONT_OF_FLASK:
+        IN_FRONT_OF_FLASK[name]()
+
+
+class InFrontOfWsgi:
+    """Reads the body before the application gets it, if the request says so."""
+
     def __init__(self, application: Any) -> None:
         self.application = application
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        while environ["wsgi.input"].read(65536):
-            pass
+        if environ.get("HTTP_X_IN_FRONT") == "wsgi_drain":
+            while environ["wsgi.input"].read(65536):
+                pass
         answer: Iterable[bytes] = self.application(environ, start_response)
         return answer

@@ -1,4 +1,4 @@
-"""Served receivers: one of each kind for all tests that send to it as it is, and others made to order."""
+"""Served receivers: one of each kind for all tests that take it as it is, and others made to order."""
 
 from __future__ import annotations
 
@@ -15,13 +15,26 @@ from tests.databases import Databases
 Serve = Callable[..., Served]
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def served(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Served]:
+@pytest.fixture(scope="session")
+def servers(databases: Databases) -> Iterator[Callable[[str], Served]]:
+    """A receiver of a kind with the default settings, started when it is first asked for."""
+    started: dict[str, Served] = {}
+    with ExitStack() as stack:
+
+        def server(kind: str) -> Served:
+            if kind not in started:
+                url = databases.create(databases.template)
+                stack.callback(databases.drop, url)
+                started[kind] = stack.enter_context(serving(kind, url))
+            return started[kind]
+
+        yield server
+
+
+@pytest.fixture(params=KINDS)
+def served(request: pytest.FixtureRequest, servers: Callable[[str], Served]) -> Served:
     """A receiver with the default settings; the test runs over every kind of server."""
-    url = databases.create(databases.template)
-    with serving(request.param, url) as served:
-        yield served
-    databases.drop(url)
+    return servers(request.param)
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import hmac
 from collections.abc import Sequence
 from typing import Any
 
-from hookledger.delivery import Delivery, Event
+from hookledger import Delivery, Event, Request, Source
 from hookledger.errors import NotVerified
-from hookledger.http import Request
-from hookledger.sources import Source
 
 KEY = b"k-test-1"
 
@@ -23,7 +21,7 @@ def signature(body: bytes) -> str:
 
 class HubVerifier:
     def verify(self, request: Request, now: float) -> None:
-        given = request.headers.get("x-hub-signature-256", "").encode("latin-1")
+        given = (request.headers.get("x-hub-signature-256") or "").encode("latin-1")
         if not hmac.compare_digest(given, signature(request.body).encode()):
             raise NotVerified("the signature is not that of the body")
 

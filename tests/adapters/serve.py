@@ -27,7 +27,7 @@ def _uvicorn(application: Any, listener: socket.socket, parser: str) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-class _Gunicorn(BaseApplication):  # type: ignore[misc]
+class _Gunicorn(BaseApplication):
     def __init__(self, options: Options, listener: socket.socket) -> None:
         self._options = options
         self._bind = f"fd://{listener.fileno()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +55,11 @@ class Served:
         return Wire(self.port)
 
     def request(self, method: str, path: str, headers: HeaderList = (), body: bytes = b"") -> Answer:
-        """One request on a connection of its own, and its answer."""
+        """One request on a connection of its own, and its answer. All is sent before the answer is read, as most
+        clients do: a server that closes before it has taken all fails the test."""
         with self.connect() as wire:
             wire.send(head(method, path, headers))
-            wire.send_while_taken([body])
+            wire.send(body)
             return wire.answer(method)
 
     def post(self, body: bytes, event: str, *, path: str | None = None, headers: HeaderList = ()) -> Answer:
@@ -85,6 +86,11 @@ class Served:
         """How many deliveries the ledger holds."""
         with self.engine.connect() as connection:
             return int(connection.execute(text("SELECT count(*) FROM hookledger.deliveries")).scalar_one())
+
+    def mark(self) -> Callable[[], str]:
+        """Gives what the server has logged since this call."""
+        start = len(self.child.output)
+        return lambda: self.child.output[start:]
 
     def peak_memory(self) -> int:
         """The most memory that any process of the server has ever used, in bytes."""

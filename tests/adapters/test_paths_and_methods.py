@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapters.conftest import Serve
-from tests.adapters.kinds import KINDS
 from tests.adapters.served import Served, event_id
 
 FORWARDED = [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "elsewhere.test")]
@@ -58,13 +56,6 @@ def test_a_probe_is_answered_and_is_no_delivery(served: Served, method: str, end
     assert served.count() == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_probes_can_be_switched_off(serve: Serve, kind: str) -> None:
-    served = serve(kind, answer_probes=False)
-    assert served.request("GET", served.path()).status == 405
-    assert served.post(b"{}", event_id()).status == 200
-
-
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "BREW"])
 def test_other_methods_are_not_allowed(served: Served, method: str) -> None:
     before = served.count()
@@ -78,12 +69,3 @@ def test_the_answer_says_how_long_it_is(served: Served) -> None:
     answer = served.post(b"{}", event_id())
     assert answer.header("content-length") == str(len(answer.body))
     assert answer.header("transfer-encoding") is None
-
-
-@pytest.mark.parametrize("kind", ["starlette", "starlette-async", "flask-gunicorn"])
-def test_no_database_means_come_again(serve: Serve, kind: str) -> None:
-    """D1."""
-    served = serve(kind, database_url="postgresql+psycopg://nobody@127.0.0.1:1/nothing")
-    answer = served.post(b"{}", event_id())
-    assert answer.status == 503
-    assert answer.header("retry-after") is not None

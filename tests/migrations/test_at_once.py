@@ -86,8 +86,9 @@ def test_the_lock_is_taken_before_anything_is_made(empty_engine: Engine) -> None
 
 
 def test_ledgers_of_other_schemas_do_not_wait(empty_engine: Engine) -> None:
-    with lock_held(empty_engine):
-        migrate.upgrade(empty_engine, schema="hooks")
+    with lock_held(empty_engine), empty_engine.begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '10s'"))
+        migrate.upgrade(connection, schema="hooks")
     migrate.check(empty_engine, "hooks")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect, text
 
+from hookledger import engine as engines
 from hookledger import migrate
 from hookledger.errors import SetupError
 from hookledger.ledger.schema import VERSION_TABLE
@@ -115,6 +117,17 @@ def test_a_connection_is_neither_committed_nor_closed(empty_engine: Engine) -> N
         migrate.upgrade(connection)
         connection.commit()
     assert migrate.current(empty_engine) == migrate.head()
+
+
+def test_an_asynchronous_connection_is_migrated_through_run_sync(empty_database_url: str, empty_engine: Engine) -> None:
+    async def upgrade() -> None:
+        engine = engines.create(empty_database_url, asynchronous=True)
+        async with engine.begin() as connection:
+            await connection.run_sync(migrate.upgrade)
+        await engine.dispose()
+
+    asyncio.run(upgrade())
+    migrate.check(empty_engine)
 
 
 def test_a_connection_in_autocommit_mode_is_refused(empty_engine: Engine) -> None:

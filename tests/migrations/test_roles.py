@@ -134,6 +134,8 @@ def test_a_role_that_may_not_create_the_schema_is_told_what_to_run(owner: Engine
 def test_a_role_that_does_not_own_the_tables_may_not_migrate(worker: Engine, owner: Engine) -> None:
     with pytest.raises(SetupError, match="as the owner"):
         migrate.upgrade(worker, schema="My-Hooks")
+    with pytest.raises(SetupError, match="as the owner"):
+        migrate.current(worker, "My-Hooks")
     execute(owner, migrate.grants("My-Hooks", worker.url.username or ""))
     migrate.upgrade(worker, schema="My-Hooks")  # nothing is left to do, which a role may find out
     with pytest.raises(SetupError, match="as the owner"):

@@ -67,11 +67,10 @@ def test_any_search_path_will_do(
     tmp_path: Path,
 ) -> None:
     path = '"' + schema.replace('"', '""') + '"' if search_path else '""'
-    engine = make_engine(
-        make_url(empty_database_url).update_query_dict({"options": f"-csearch_path={path}".replace(" ", "\\ ")})
-    )
-    migrate.upgrade(engine, schema=schema)
-    engine.dispose()  # the default schema is read at the first connection, and then it was not there yet
+    url = make_url(empty_database_url).update_query_dict({"options": f"-csearch_path={path}".replace(" ", "\\ ")})
+    migrate.upgrade(make_engine(url), schema=schema)
+    # An engine reads its default schema at its first connection; only now is it the ledger's.
+    engine = make_engine(url)
     migrate.check(engine, schema)
     assert_golden(engine, schema, tmp_path)
 
@@ -186,6 +185,8 @@ def test_the_ledger_has_one_newest_revision_with_a_short_name() -> None:
 def test_a_schema_name_that_the_server_would_not_take_is_refused(empty_engine: Engine, schema: str) -> None:
     with pytest.raises(SetupError, match="not one that PostgreSQL takes"):
         migrate.upgrade(empty_engine, schema=schema)
+    with pytest.raises(SetupError, match="not one that PostgreSQL takes"):
+        migrate.sql(schema)
 
 
 def test_an_unknown_revision_is_refused(empty_engine: Engine) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from hookledger.cli import db, dev, send, status, worker
+from hookledger.cli import db, demo, dev, send, status, worker
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
 from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
 
@@ -61,6 +61,7 @@ def build(*, rich: bool) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_root)
+    app.command("demo")(demo.demo)
     app.command("dev")(dev.dev)
     app.command("worker")(worker.worker)
     app.command("status")(status.status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import shlex
@@ -133,6 +132,8 @@ class _Both:
 
 
 def _run(target: str, inbox: Inbox, url: URL, listening: socket.socket, *, slots: int, as_json: bool) -> bool:
+    import asyncio
+
     from hookledger.cli.passing import Passing, ShownIntake
     from hookledger.engine import create
     from hookledger.worker import Worker, WorkerSettings

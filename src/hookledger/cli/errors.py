@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 LONGEST_SENTENCE = 600
 # The word "password" itself stands in our own examples of URLs.
-_PASSWORD_IN_URL = re.compile(r"(://[^:/?#@\s]*:)(?!password@)[^@\s]+@")
+_PASSWORD_IN_URL = re.compile(r"(://[^:/?#@\s]*:)(?!password@)\S+@")
 _PASSWORD_IN_DSN = re.compile(r"(\bpassword\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
 
 

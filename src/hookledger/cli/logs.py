@@ -30,11 +30,10 @@ class PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         fields = "".join(f" {name}={one_line(str(value))}" for name, value in _extra(record).items())
-        message = without_password(one_line(record.getMessage()))
-        line = f"{_time(record)} {record.levelname:<7} {record.name}: {message}{fields}"
+        line = f"{_time(record)} {record.levelname:<7} {record.name}: {one_line(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[1] is not None:
             line = f"{line}\n{''.join(traceback.format_exception(record.exc_info[1])).rstrip()}"
-        return line
+        return without_password(line)
 
 
 class JsonLines(logging.Formatter):
@@ -46,12 +45,13 @@ class JsonLines(logging.Formatter):
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": without_password(record.getMessage()),
+            "message": record.getMessage(),
             **_extra(record),
         }
         if record.exc_info and record.exc_info[1] is not None:
             document["error"] = "".join(traceback.format_exception(record.exc_info[1]))
-        return json.dumps(document, default=str)
+        safe = {name: without_password(value) if isinstance(value, str) else value for name, value in document.items()}
+        return json.dumps(safe, default=str)
 
 
 def set_up_logging(level: LogLevel, form: LogFormat = LogFormat.PLAIN) -> None:
@@ -61,3 +61,6 @@ def set_up_logging(level: LogLevel, form: LogFormat = LogFormat.PLAIN) -> None:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(level.value.upper())
+    if level is not LogLevel.DEBUG:
+        # At INFO it tells of its own plugins at every start.
+        logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, Protocol
 
-from hookledger.cli.errors import FAILED, say
+from hookledger.cli.errors import FAILED
 
 LEAVE_SECONDS = 2.0
 """How long threads that have nothing to do any more may take to end."""
@@ -45,10 +45,18 @@ class Stopping:
     def _on_signal(self, number: int, _: object) -> None:
         self.signals += 1
         if self.signals == 1:
-            say(f"stopping on {signal.Signals(number).name}; once more to give up what is running")
-        if self.signals > 2:
+            _tell(f"stopping on {signal.Signals(number).name}; once more to give up what is running")
+        elif self.signals == 2:
+            _tell("stopping at once; a third time ends the process whatever it does")
+        else:
             end_at_once("ended at once; deliveries in work will be tried again")
         self._work.stop(now=self.signals > 1)
+
+
+def _tell(text: str) -> None:
+    # Not through sys.stderr: a signal handler may have interrupted a write to it, which cannot be entered again.
+    with contextlib.suppress(OSError):
+        os.write(2, f"{text}\n".encode())
 
 
 def run_to_end(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -56,6 +64,8 @@ def run_to_end(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     `asyncio.run` would afterwards wait for every thread, however long a handler may be stuck in one.
     """
+    import asyncio
+
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
@@ -90,7 +100,7 @@ def leave(*, stuck: bool) -> None:
 
 def end_at_once(reason: str) -> NoReturn:
     """End the process without waiting for anything."""
-    say(f"error: {reason}")
+    _tell(f"error: {reason}")
     logging.shutdown()
     sys.stdout.flush()
     os._exit(FAILED)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
-from hookledger.cli.errors import FAILED, WrongUse, say
+from hookledger.cli.errors import FAILED, WrongUse, printable, say
 from hookledger.cli.load import load_inbox
 from hookledger.cli.options import Debug, InboxArgument, Json
 from hookledger.cli.output import print_json
@@ -179,6 +179,6 @@ def _print(answer: Answer, address: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"url": address, "status": answer.status, "reason": answer.reason, "body": answer.body})
         return
-    print(f"{answer.status} {answer.reason}")
-    if answer.body:
-        print(answer.body)
+    print(printable(f"{answer.status} {answer.reason}"))
+    for line in answer.body.splitlines():
+        print(printable(line))

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    DateTime,
     Float,
     Integer,
     LargeBinary,
@@ -29,6 +30,7 @@ TYPES: dict[str, TypeEngine[Any]] = {
     "float": Float(),
     "numeric": Numeric(),
     "bytes": LargeBinary(),
+    "moment": DateTime(timezone=True),
 }
 
 

@@ -26,6 +26,16 @@ OUTAGES = frozenset(
         "58030",  # io_error
     }
 )
+HINDRANCES = frozenset(
+    {
+        "25P04",  # transaction_timeout
+        "53200",  # out_of_memory
+        "55P03",  # lock_not_available
+        "57014",  # query_canceled
+    }
+)
+"""Outages that a smaller piece of the same work may escape."""
+
 OUTAGE_CLASSES = ("08", "53")
 """connection_exception; insufficient_resources: disk full, out of memory, too many connections."""
 
@@ -53,6 +63,11 @@ def is_outage(error: BaseException) -> bool:
         # The client noticed it before the server could say anything.
         return isinstance(error, OperationalError | InterfaceError)
     return code in OUTAGES or code.startswith(OUTAGE_CLASSES)
+
+
+def is_hindrance(error: BaseException) -> bool:
+    """Whether it took too long or too much, so that less at a time may succeed."""
+    return sqlstate(error) in HINDRANCES
 
 
 def is_lost(error: BaseException) -> bool:

@@ -29,8 +29,7 @@ def prepare(connection: Connection, schema: str) -> None:
         raise SetupError(
             "a ledger is migrated in one transaction: call this outside of autocommit_block(), or give an engine"
         )
-    if len(schema.encode()) > LONGEST_NAME or not schema or "\x00" in schema or schema.startswith("pg_"):
-        raise SetupError(f"the schema name {schema!r} is not one that PostgreSQL takes")
+    require_name(schema)
     try:
         # In a savepoint: a server without advisory locks must not lose the transaction for it.
         with connection.begin_nested():
@@ -55,6 +54,16 @@ def prepare(connection: Connection, schema: str) -> None:
             )
         # Not where it exists: with IF NOT EXISTS, too, PostgreSQL asks for the right to create.
         connection.execute(CreateSchema(schema, if_not_exists=True))
+
+
+def require_name(schema: str) -> None:
+    """See that PostgreSQL takes the name as it is.
+
+    Raises:
+        SetupError: if it does not.
+    """
+    if not 0 < len(schema.encode()) <= LONGEST_NAME or "\x00" in schema or schema.startswith("pg_"):
+        raise SetupError(f"the schema name {schema!r} is not one that PostgreSQL takes")
 
 
 def lock_key(schema: str) -> int:

@@ -64,7 +64,8 @@ class Repeated(NamedTuple):
 
 
 class ClaimedRow(NamedTuple):
-    """A row of `claim`, in the order of its columns."""
+    """A row of `claim`, in the order of its columns. `size` is that of the body, None once retention has dropped
+    it; the body of a large one is not there yet."""
 
     id: int
     source: str
@@ -74,7 +75,9 @@ class ClaimedRow(NamedTuple):
     version: list[Any] | None
     received_at: datetime
     position: int
+    payload_id: int
     headers: str | None
+    size: int | None
     body: bytes | None
     attempts: int
     last_error: str | None
@@ -183,13 +186,27 @@ class Repository:
 
     def record_again(self, connection: Connection, copies: Sequence[Copy]) -> list[Repeated]:
         """Record copies of known events, and revive those that are dead."""
-        result = connection.exec_driver_sql(self.sql.record_again, bound("copy", Copy._fields, copies))
-        return [Repeated(*row) for row in result]
+        # The copies of one request share its body, which is sent and kept once.
+        requests: dict[tuple[int, int], tuple[str, bytes]] = {}
+        numbers: list[int] = []
+        for copy in copies:
+            same = (id(copy.headers), id(copy.body))
+            requests.setdefault(same, (copy.headers, copy.body))
+            numbers.append(len(requests))
+        parameters = bound("again", ("headers", "body"), list(requests.values()))
+        given = [(n, copy.source, copy.event_id, copy.digest) for n, copy in zip(numbers, copies, strict=True)]
+        parameters.update(bound("copy", ("again", "source", "event_id", "digest"), given))
+        return [Repeated(*row) for row in connection.exec_driver_sql(self.sql.record_again, parameters)]
 
     def claim(self, connection: Connection, batch: int, policy: RetryPolicy) -> list[ClaimedRow]:
         """Take up to `batch` due deliveries; they are ours until the due time now written."""
         result = connection.exec_driver_sql(claim_statement(self.schema, batch), _backoff(policy))
         return [ClaimedRow._make(row) for row in result]
+
+    def read_bodies(self, connection: Connection, payloads: Sequence[tuple[datetime, int]]) -> dict[int, bytes]:
+        """The bodies of payloads (received_at, id), by id."""
+        parameters = bound("payload", ("received_at", "id"), payloads)
+        return {id: body for id, body in connection.exec_driver_sql(self.sql.read_bodies, parameters)}
 
     def claim_one(self, connection: Connection, delivery_id: int, attempts: int, policy: RetryPolicy) -> int | None:
         """Charge an attempt to a delivery that crashed; the new count, or None if it is no longer ours."""

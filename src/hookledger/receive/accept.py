@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hookledger import storable
 from hookledger.delivery import Event
-from hookledger.errors import UncomparableVersion, UnreadableBody
+from hookledger.errors import Refused, UncomparableVersion, UnreadableBody
 from hookledger.http import Request, Response
 from hookledger.ledger.arrays import version_text
 from hookledger.ledger.repository import NewEvent
 from hookledger.sources.source import Source
 from hookledger.version import read_version
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +43,39 @@ def accept(source: Source, request: Request, now: float) -> Accepted | Response:
 
     Raises:
         NotVerified: if the request does not verify.
+        Exception: whatever a verifier raises that breaks; it has then not verified.
     """
     source.verifier.verify(request, now)
-    answer = source.handshake(request)
-    if answer is not None:
-        return answer
     try:
-        events = source.read(request)
+        answer = source.handshake(request)
+        if answer is not None:
+            return answer
+        events = _to_record(source, source.read(request), request.body)
     except UnreadableBody as error:
         # The sender cannot mend it by sending it again: it is kept, as a dead letter.
-        events = (Event(None, "", unreadable=str(error)),)
+        events = _to_record(source, [Event(None, "", unreadable=str(error))], request.body)
+    except (Refused, MemoryError):
+        raise
+    except Exception as error:
+        # A source of the user's own that trips over what a sender sent.
+        logger.exception("reading a request to %s failed; it is kept as a dead letter", source.name)
+        reason = f"reading the request failed with {type(error).__name__}: {str(error)[:200]}"
+        events = _to_record(source, [Event(None, "", unreadable=reason)], request.body)
+    return Accepted(source, request.headers.to_json(), request.body, events)
+
+
+def _to_record(source: Source, events: Iterable[Event], body: bytes) -> tuple[NewEvent, ...]:
+    whole = hashlib.sha256(body).digest()
     seen: Counter[bytes] = Counter()
-    return Accepted(
-        source,
-        request.headers.to_json(),
-        request.body,
-        tuple([_to_record(source, event, position, request.body, seen) for position, event in enumerate(events)]),
-    )
+    return tuple([_one(source, event, position, whole, seen) for position, event in enumerate(events)])
 
 
-def _to_record(source: Source, event: Event, position: int, body: bytes, seen: Counter[bytes]) -> NewEvent:
-    digest = hashlib.sha256(body if event.content is None else event.content).digest()
-    event_id = event.event_id
+def _one(source: Source, event: Event, position: int, whole: bytes, seen: Counter[bytes]) -> NewEvent:
+    digest = whole if event.content is None else hashlib.sha256(event.content).digest()
+    event_id = storable.identifier(event.event_id)
     if event_id is None:
-        # Without an id from the sender the bytes are the key: a repeated request is the same event, and
-        # equal items of one request are different ones.
+        # Without an id from the sender, or with a blank one, the bytes are the key: a repeated request is the
+        # same event, and equal items of one request are different ones.
         seen[digest] += 1
         times = seen[digest]
         event_id = f"sha256:{digest.hex()}" if times == 1 else f"sha256:{digest.hex()}/{times}"
@@ -75,9 +87,9 @@ def _to_record(source: Source, event: Event, position: int, body: bytes, seen: C
     return NewEvent(
         request=1,
         source=source.name,
-        event_id=storable.key(event_id),
+        event_id=event_id,
         event_type=storable.label(event.event_type),
-        resource=None if event.resource is None else storable.key(event.resource),
+        resource=storable.identifier(event.resource),
         version=version,
         position=position,
         digest=digest,

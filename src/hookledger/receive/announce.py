@@ -7,11 +7,8 @@ only one interval of polling. https://www.postgresql.org/docs/current/sql-notify
 from __future__ import annotations
 
 import hashlib
-import logging
 
 from sqlalchemy import Connection
-
-logger = logging.getLogger(__name__)
 
 SHORTEST_GAP = 0.02
 """Seconds between two hints; what comes in between shares the next one."""
@@ -26,9 +23,8 @@ def channel(schema: str) -> str:
 
 
 def announce(connection: Connection, schema: str) -> None:
-    """Send the hint, in a transaction of its own that waits for no disk."""
-    with connection.begin():
-        connection.exec_driver_sql(
-            "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s, '')",
-            {"channel": channel(schema)},
-        )
+    """Send the hint, in a transaction that has nothing else to do and waits for no disk."""
+    connection.exec_driver_sql(
+        "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s, '')",
+        {"channel": channel(schema)},
+    )

@@ -3,63 +3,146 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
-from hookledger.ledger.failure import is_conflict, is_outage
+from hookledger.ledger.failure import is_conflict, is_hindrance, is_outage
 from hookledger.ledger.repository import Copy, NewEvent, NewRequest, Repeated, Repository
+from hookledger.receive.announce import announce
 from hookledger.receive.line import Entry, Outcome
+from hookledger.receive.watchdog import Cut, CutOff, Watchdog
 
 logger = logging.getLogger(__name__)
 
 TRIES = 4
-"""How often a commit is tried again after a deadlock or on a connection that turned out dead."""
+"""How often a commit is tried after a deadlock or on a connection that turned out dead."""
+SECONDS_AN_EVENT = 0.0005
+SECONDS_A_BYTE = 1 / (4 * 1024 * 1024)
+"""What the watchdog allows a large commit in addition: a slow server, but one that gets on."""
 
-Connect = Callable[[], AbstractContextManager[Connection]]
+ALONE = (
+    "SELECT pg_catalog.set_config('lock_timeout', '200ms', true),"
+    " pg_catalog.set_config('statement_timeout', '4000ms', true)"
+)
+"""For a commit of one request, after a shared one was hindered: whoever waits for a lock must not keep the others
+waiting, and a role's short statement_timeout is for other statements than this one."""
 
 
-def flush(connect: Connect, repository: Repository, entries: Sequence[Entry]) -> list[Outcome | Exception]:
-    """Commit the entries; if one of them spoils the transaction, each alone.
+class Vanished(Exception):
+    """An event is neither new nor known: somebody has deleted it meanwhile. Trying again records it."""
+
+
+class Committer:
+    """Commits entries of the line over an engine.
 
     Args:
-        connect: opens a connection.
+        engine: synchronous, or the synchronous side of an asynchronous one.
         repository: the ledger.
-        entries: in the order of their arrival.
-
-    Returns:
-        An outcome or an error for each entry, in their order.
+        cut_after: seconds after which a commit that does not end is cut.
     """
-    try:
-        return list(_commit(connect, repository, entries))
-    except (SQLAlchemyError, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        if is_outage(error) or len(entries) == 1:
-            logger.warning("%d requests could not be committed: %s", len(entries), cause)
-            return [Unavailable("the database did not commit the event")] * len(entries)
-        logger.warning("a shared commit of %d requests failed, each goes alone: %s", len(entries), cause)
-    outcomes: list[Outcome | Exception] = []
-    for entry in entries:
-        outcomes += flush(connect, repository, [entry])
-    return outcomes
 
+    def __init__(self, engine: Engine, repository: Repository, *, cut_after: float) -> None:
+        # Two statements have to see what others have committed meanwhile, whatever level the engine was made with.
+        self._engine = engine.execution_options(isolation_level="READ COMMITTED")
+        self._repository = repository
+        self._cut_after = cut_after
+        self._watchdog = Watchdog(engine)
 
-def _commit(connect: Connect, repository: Repository, entries: Sequence[Entry]) -> list[Outcome]:
-    for left in reversed(range(TRIES)):
+    def flush(self, entries: Sequence[Entry]) -> list[Outcome | Exception]:
+        """Commit the entries; if one of them spoils the transaction, each alone.
+
+        Args:
+            entries: in the order of their arrival.
+
+        Returns:
+            An outcome or an error for each entry, in their order.
+        """
         try:
-            with connect() as connection, connection.begin():
-                outcomes, repeated = record(connection, repository, entries)
-        except DBAPIError as error:
-            if left and (is_conflict(error) or error.connection_invalidated):
+            return list(self._commit(entries))
+        except Exception as error:
+            if _is_common(error) or (len(entries) == 1 and not is_hindrance(error)):
+                _warn("%d requests could not be committed", len(entries), error)
+                return [_refusal(error)] * len(entries)
+            _warn("a shared commit of %d requests failed, each goes alone", len(entries), error)
+        return self._each_alone(entries)
+
+    def announce(self) -> None:
+        """Send the hint to the workers, if it can be done."""
+        try:
+            with self._transaction(self._cut_after) as connection:
+                announce(connection, self._repository.schema)
+        except Exception as error:
+            logger.debug("the hint to the workers was not sent, they will poll: %s", error)
+
+    def _each_alone(self, entries: Sequence[Entry]) -> list[Outcome | Exception]:
+        outcomes: list[Outcome | Exception] = []
+        common: Exception | None = None
+        for entry in entries:
+            if common is not None or entry.abandoned:
+                outcomes.append(_refusal(common))
                 continue
-            raise
-        for copy in repeated:
-            _tell(copy)
+            try:
+                outcomes += self._commit([entry], alone=True)
+            except Exception as error:
+                _warn("%d request could not be committed", 1, error)
+                outcomes.append(_refusal(error))
+                if _is_common(error):
+                    common = error
         return outcomes
-    raise AssertionError("unreachable")
+
+    def _commit(self, entries: Sequence[Entry], *, alone: bool = False) -> list[Outcome]:
+        size = sum([entry.size for entry in entries])
+        events = sum([len(entry.accepted.events) for entry in entries])
+        seconds = self._cut_after + events * SECONDS_AN_EVENT + size * SECONDS_A_BYTE
+        for left in reversed(range(TRIES)):
+            try:
+                with self._transaction(seconds) as connection:
+                    if alone:
+                        connection.exec_driver_sql(ALONE)
+                    outcomes, repeated = record(connection, self._repository, entries)
+            except Vanished:
+                if not left:
+                    raise
+                continue
+            except DBAPIError as error:
+                if left and (is_conflict(error) or error.connection_invalidated):
+                    continue
+                raise
+            for copy in repeated:
+                _tell(copy)
+            return outcomes
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _transaction(self, seconds: float) -> Iterator[Connection]:
+        """An open transaction, committed at the end of the block, and cut after so many seconds.
+
+        Raises:
+            CutOff: if it was cut. Even when its commit went through: a server that waits for its standby reports
+                success when it is cancelled.
+                https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION
+        """
+        with self._watchdog.watching(seconds) as watch:
+            try:
+                with self._engine.connect() as connection:
+                    try:
+                        watch.see(connection.connection.driver_connection)
+                        with connection.begin():
+                            yield connection
+                    finally:
+                        if watch.end() is not None:
+                            # The request to cancel may still be on its way, and must not hit the next user.
+                            connection.invalidate()
+            except Exception as error:
+                if watch.cut is not None:
+                    raise CutOff(watch.cut) from error
+                raise
+            if watch.cut is not None:
+                raise CutOff(watch.cut)
 
 
 def record(
@@ -69,6 +152,9 @@ def record(
 
     Returns:
         Whether each was new or repeated, and what became of the copies.
+
+    Raises:
+        Vanished: if the ledger neither took an event nor has it.
     """
     requests: list[NewRequest] = []
     events: list[NewEvent] = []
@@ -90,7 +176,36 @@ def record(
             outcomes[owners[index]] = "recorded"
         else:
             copies.append(Copy(event.source, event.event_id, event.digest, accepted.headers, accepted.body))
-    return outcomes, repository.record_again(connection, copies)
+    repeated = repository.record_again(connection, copies)
+    if len(repeated) != len(copies):
+        raise Vanished(f"{len(copies) - len(repeated)} events were deleted while their copies came")
+    return outcomes, repeated
+
+
+def _is_common(error: Exception) -> bool:
+    """Whether every entry would meet the same error, because the database is away."""
+    if isinstance(error, CutOff):
+        return error.cut is Cut.SEVERED
+    return is_outage(error) and not is_hindrance(error)
+
+
+def _refusal(error: Exception | None) -> Exception:
+    cause = "the time was up" if error is None else _cause(error)
+    return Unavailable(f"the event was not committed: {cause}")
+
+
+def _cause(error: Exception) -> str:
+    """The reason in one line, without the details in which PostgreSQL may repeat what a sender sent."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    diagnosis = getattr(original, "diag", None)
+    message = getattr(diagnosis, "message_primary", None) or str(original).strip()
+    return message.partition("\n")[0] or type(original).__name__
+
+
+def _warn(what: str, count: int, error: Exception) -> None:
+    # The text of SQLAlchemy's errors, and so a traceback, may hold the parameters.
+    foreseen = isinstance(error, SQLAlchemyError | CutOff | Vanished | OSError)
+    logger.warning(f"{what}: %s", count, _cause(error), exc_info=None if foreseen else error)
 
 
 def _tell(copy: Repeated) -> None:

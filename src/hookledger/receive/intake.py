@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import threading
 import time
+import weakref
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.pool import StaticPool
 
 from hookledger.errors import (
     BodyConsumed,
+    BodyTooLarge,
     ClientGone,
     HookledgerError,
     Refused,
@@ -23,6 +29,7 @@ from hookledger.http import Request, Response
 from hookledger.inbox import Inbox
 from hookledger.ledger.repository import Repository
 from hookledger.receive.accept import Accepted, accept
+from hookledger.receive.flush import Committer
 from hookledger.receive.line import Entry, Line, Outcome
 from hookledger.receive.tasks import CommitTasks
 from hookledger.receive.threads import CommitThreads
@@ -42,6 +49,8 @@ class IntakeSettings:
         max_body_bytes: a larger body gets 413.
         answer_probes: answer GET, HEAD and OPTIONS with 200, as providers look before they register a URL.
         answer_within: seconds until a request that is not committed gets 503.
+        cut_after: seconds after which a commit that does not end is cut, so that one event that waits for a lock,
+            or a network that has gone silent, does not stop the receiver; large commits get more.
         max_waiting: requests that may wait for a commit; what is over it gets 503.
         max_waiting_bytes: bytes that they may hold together.
         commits: shared commits that may be under way at a time; each takes a connection of the engine's pool.
@@ -52,6 +61,7 @@ class IntakeSettings:
     max_body_bytes: int = 25 * MEBIBYTE
     answer_probes: bool = True
     answer_within: float = 4.5
+    cut_after: float = 1.5
     max_waiting: int = 10_000
     max_waiting_bytes: int = 128 * MEBIBYTE
     commits: int = 2
@@ -69,7 +79,7 @@ class Intake:
         settings: bounds; the defaults suit most.
 
     Raises:
-        SetupError: for an engine of another driver, or an inbox without sources.
+        SetupError: for an engine of another driver or one whose connection is shared, or an inbox without sources.
     """
 
     def __init__(self, inbox: Inbox, engine: Engine | AsyncEngine, settings: IntakeSettings | None = None) -> None:
@@ -78,23 +88,37 @@ class Intake:
                 f"the engine uses {engine.dialect.name}+{engine.dialect.driver}: "
                 "make it with a URL that begins with postgresql+psycopg://"
             )
+        if isinstance(engine.pool, StaticPool):
+            raise SetupError(
+                "the engine's StaticPool gives all threads one connection, so one would commit or undo what another "
+                "writes: make the engine with another pool"
+            )
         if not inbox.sources:
             raise SetupError("the inbox has no sources: give it one, e.g. Inbox(stripe(secrets=...))")
         self.inbox = inbox
         self.settings = settings or IntakeSettings()
         self.repository = Repository.of(inbox.schema)
+        self._engine = engine
         self._closed = False
-        self._line = Line(self.settings.max_waiting, self.settings.max_waiting_bytes)
+        self._open()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=partial(_after_fork, weakref.ref(self)))
+
+    def _open(self) -> None:
+        settings, engine = self.settings, self._engine
+        self._line = Line(settings.max_waiting, settings.max_waiting_bytes)
         bounds = {
-            "commits": self.settings.commits,
-            "most": self.settings.max_commit_requests,
-            "most_bytes": self.settings.max_commit_bytes,
+            "commits": settings.commits,
+            "most": settings.max_commit_requests,
+            "most_bytes": settings.max_commit_bytes,
         }
         self._commits: CommitThreads | CommitTasks
         if isinstance(engine, AsyncEngine):
-            self._commits = CommitTasks(self._line, engine, self.repository, **bounds)
+            committer = Committer(engine.sync_engine, self.repository, cut_after=settings.cut_after)
+            self._commits = CommitTasks(self._line, committer, **bounds)
         else:
-            self._commits = CommitThreads(self._line, engine, self.repository, **bounds)
+            committer = Committer(engine, self.repository, cut_after=settings.cut_after)
+            self._commits = CommitThreads(self._line, committer, **bounds)
 
     @property
     def max_body_bytes(self) -> int:
@@ -126,8 +150,10 @@ class Intake:
         def finish(entry: Entry, outcome: Outcome | Exception) -> None:
             if isinstance(self._commits, CommitTasks):
                 settle(outcome)
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(settle, outcome)
+            else:
+                # The loop may have been closed meanwhile: then nobody waits.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(settle, outcome)
 
         entry = Entry(prepared, finish)
         deadline = loop.call_later(self.settings.answer_within, settle, _too_late())
@@ -163,6 +189,7 @@ class Intake:
         try:
             self._join(entry)
         except Refused as error:
+            entry.abandoned = True
             return self._concluded(prepared, error)
         answered = done.wait(self.settings.answer_within)
         entry.abandoned = True
@@ -223,13 +250,20 @@ class Intake:
                 return Response(200, headers=(ALLOWED,))
             if request.method != "POST":
                 return Response(405, headers=(ALLOWED,))
-            if len(request.body) > self.settings.max_body_bytes:
-                return Response(413)
+            length, limit = len(request.body), self.settings.max_body_bytes
+            if length > limit:
+                too_large = BodyTooLarge(f"the body has {length} bytes, over the limit of {limit}")
+                return self.answer(too_large, source=source.name)
             accepted = accept(source, request, time.time())
         except HookledgerError as error:
             return self.answer(error, source=request.source)
+        except Exception:
+            # A verifier that broke has not verified. Whether it can be mended by trying again, we cannot know.
+            logger.exception("a request to %s could not be verified", request.source)
+            return self._unavailable()
         if isinstance(accepted, Accepted) and not accepted.events:
             # Verified, and carrying nothing: an empty batch.
+            logger.info("a request to %s carried no events", source.name, extra={"source": source.name})
             return source.accepted
         return accepted
 
@@ -242,6 +276,20 @@ class Intake:
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s %d events of %s", outcome, len(accepted.events), source.name)
         return source.accepted
+
+
+def _after_fork(reference: weakref.ref[Intake]) -> None:
+    """Begin anew in the child of a fork: the threads are the parent's, and so are the connections of the pool.
+
+    https://docs.sqlalchemy.org/en/20/core/pooling.html#using-connection-pools-with-multiprocessing-or-os-fork
+    """
+    intake = reference()
+    if intake is None:
+        return
+    engine = intake._engine
+    core = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    core.dispose(close=False)
+    intake._open()
 
 
 def _too_late() -> Unavailable:

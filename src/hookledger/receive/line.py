@@ -18,6 +18,10 @@ Outcome = Literal["recorded", "repeated"]
 Finish = Callable[["Entry", Outcome | Exception], None]
 
 
+BYTES_AN_EVENT = 400
+"""About what an event takes in memory beside its bytes, so that a body of many tiny ones counts for what it is."""
+
+
 class Entry:
     """A verified request that waits to be committed.
 
@@ -31,7 +35,7 @@ class Entry:
     def __init__(self, accepted: Accepted, finish: Finish) -> None:
         self.accepted = accepted
         self.finish = finish
-        self.size = len(accepted.body) + len(accepted.headers) + 500
+        self.size = len(accepted.body) + len(accepted.headers) + 500 + BYTES_AN_EVENT * len(accepted.events)
         self.abandoned = False
 
 
@@ -40,7 +44,7 @@ class Line:
 
     Args:
         longest: how many entries may wait or be in a commit.
-        largest: how many bytes they may hold together.
+        largest: how many bytes they may hold together; one entry is let in however large it is.
     """
 
     def __init__(self, longest: int, largest: int) -> None:
@@ -51,6 +55,10 @@ class Line:
         self._bytes = 0
         self._lock = threading.Lock()
         self.gathered = threading.Condition(self._lock)
+
+    def __len__(self) -> int:
+        """How many entries wait for a commit to take them."""
+        return len(self._waiting)
 
     @property
     def full(self) -> bool:

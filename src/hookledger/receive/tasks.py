@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
-from hookledger.ledger.repository import Repository
-from hookledger.receive.announce import SHORTEST_GAP, announce
-from hookledger.receive.flush import flush
+from hookledger.errors import Unavailable
+from hookledger.receive.announce import SHORTEST_GAP
+from hookledger.receive.flush import Committer
 from hookledger.receive.line import Entry, Line, Outcome
 
 logger = logging.getLogger(__name__)
@@ -23,18 +20,14 @@ class CommitTasks:
 
     Args:
         line: where the entries wait.
-        engine: asynchronous.
-        repository: the ledger.
+        committer: commits them, over the synchronous side of the engine.
         commits: how many commits may be under way at a time.
         most, most_bytes: the bounds of one commit.
     """
 
-    def __init__(
-        self, line: Line, engine: AsyncEngine, repository: Repository, *, commits: int, most: int, most_bytes: int
-    ) -> None:
+    def __init__(self, line: Line, committer: Committer, *, commits: int, most: int, most_bytes: int) -> None:
         self._line = line
-        self._engine = engine
-        self._repository = repository
+        self._committer = committer
         self._commits = commits
         self._bounds = (most, most_bytes)
         self._under_way = 0
@@ -60,21 +53,28 @@ class CommitTasks:
     async def _commit(self) -> None:
         try:
             while entries := self._line.take(*self._bounds):
-                outcomes = await self._flushed(entries)
-                self._line.release(entries)
-                if "recorded" in outcomes:
-                    self._hint()
-                for entry, outcome in zip(entries, outcomes, strict=True):
-                    entry.finish(entry, outcome)
+                # What a loop that is shut down in the middle of a commit leaves behind.
+                outcomes: list[Outcome | Exception] = [Unavailable("the receiver is shutting down")] * len(entries)
+                try:
+                    outcomes = await self._flushed(entries)
+                finally:
+                    self._finish(entries, outcomes)
         finally:
             self._under_way -= 1
 
     async def _flushed(self, entries: list[Entry]) -> list[Outcome | Exception]:
         try:
-            return await greenlet_spawn(flush, self._engine.sync_engine.connect, self._repository, entries)
+            return await greenlet_spawn(self._committer.flush, entries)
         except Exception as error:
             logger.exception("an unforeseen error while committing %d requests", len(entries))
             return [error] * len(entries)
+
+    def _finish(self, entries: list[Entry], outcomes: list[Outcome | Exception]) -> None:
+        self._line.release(entries)
+        if "recorded" in outcomes:
+            self._hint()
+        for entry, outcome in zip(entries, outcomes, strict=True):
+            entry.finish(entry, outcome)
 
     def _hint(self) -> None:
         self._came = True
@@ -86,16 +86,8 @@ class CommitTasks:
         try:
             while self._came:
                 self._came = False
-                try:
-                    await greenlet_spawn(self._announce_once)
-                except (SQLAlchemyError, OSError) as error:
-                    logger.debug("the hint to the workers was not sent, they will poll: %s", error)
+                await greenlet_spawn(self._committer.announce)
                 # Hints that come faster than this share one.
                 await asyncio.sleep(SHORTEST_GAP)
         finally:
             self._announcing = False
-
-    def _announce_once(self) -> None:
-        connection: Connection
-        with self._engine.sync_engine.connect() as connection:
-            announce(connection, self._repository.schema)

@@ -1,23 +1,18 @@
 """Shared commits over a synchronous engine: a few daemon threads take from the line.
 
 Request threads and event loops only wait for their entry, with a deadline, so that a database that hangs
-never holds a request for longer than that. The threads start with the first request, so an engine may be
-made before a server forks its processes.
+never holds a request for longer than that. The threads start with the first request.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
-
-from hookledger.ledger.repository import Repository
-from hookledger.receive.announce import SHORTEST_GAP, announce
-from hookledger.receive.flush import flush
+from hookledger.errors import Unavailable
+from hookledger.receive.announce import SHORTEST_GAP
+from hookledger.receive.flush import Committer
 from hookledger.receive.line import Entry, Line, Outcome
 
 logger = logging.getLogger(__name__)
@@ -27,32 +22,33 @@ PATIENCE = 0.5
 
 
 class CommitThreads:
-    """Takes entries from a line and commits them over an engine.
+    """Takes entries from a line and commits them in threads.
 
     Args:
         line: where the entries wait.
-        engine: synchronous.
-        repository: the ledger.
+        committer: commits them.
         commits: how many commits may be under way at a time.
         most, most_bytes: the bounds of one commit.
     """
 
-    def __init__(
-        self, line: Line, engine: Engine, repository: Repository, *, commits: int, most: int, most_bytes: int
-    ) -> None:
+    def __init__(self, line: Line, committer: Committer, *, commits: int, most: int, most_bytes: int) -> None:
         self._line = line
-        self._engine = engine
-        self._repository = repository
+        self._committer = committer
         self._commits = commits
         self._bounds = (most, most_bytes)
         self._lock = threading.Lock()
-        self._process: int | None = None
+        self._started = 0
+        self._announcing = False
         self._ending = False
         self._came = threading.Event()
 
     def gathered(self) -> None:
-        """An entry has joined the line: make sure that somebody takes it."""
-        if self._process != os.getpid():
+        """An entry has joined the line: make sure that somebody takes it.
+
+        Raises:
+            Unavailable: if the process may start no thread.
+        """
+        if self._started < self._commits or not self._announcing:
             self._start()
 
     def close(self) -> None:
@@ -62,16 +58,17 @@ class CommitThreads:
 
     def _start(self) -> None:
         with self._lock:
-            if self._process == os.getpid():
-                return
-            if self._process is not None:
-                # After a fork the connections belong to the parent: leave them alone and open new ones.
-                self._engine.dispose(close=False)
-            self._process = os.getpid()
-            self._came = threading.Event()
-            for number in range(self._commits):
-                threading.Thread(target=self._commit, name=f"hookledger-commit-{number}", daemon=True).start()
-            threading.Thread(target=self._announce, name="hookledger-announce", daemon=True).start()
+            try:
+                while self._started < self._commits:
+                    name = f"hookledger-commit-{self._started}"
+                    threading.Thread(target=self._commit, name=name, daemon=True).start()
+                    self._started += 1
+                if not self._announcing:
+                    threading.Thread(target=self._announce, name="hookledger-announce", daemon=True).start()
+                    self._announcing = True
+            except RuntimeError as error:
+                if self._started == 0:
+                    raise Unavailable(f"no thread to commit in can be started: {error}") from error
 
     def _commit(self) -> None:
         while True:
@@ -83,7 +80,7 @@ class CommitThreads:
 
     def _flushed(self, entries: list[Entry]) -> list[Outcome | Exception]:
         try:
-            return flush(self._engine.connect, self._repository, entries)
+            return self._committer.flush(entries)
         except Exception as error:
             logger.exception("an unforeseen error while committing %d requests", len(entries))
             return [error] * len(entries)
@@ -101,10 +98,6 @@ class CommitThreads:
             if self._ending:
                 return
             self._came.clear()
-            try:
-                with self._engine.connect() as connection:
-                    announce(connection, self._repository.schema)
-            except (SQLAlchemyError, OSError) as error:
-                logger.debug("the hint to the workers was not sent, they will poll: %s", error)
+            self._committer.announce()
             # Hints that come faster than this share one.
             time.sleep(SHORTEST_GAP)

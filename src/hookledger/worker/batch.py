@@ -6,40 +6,35 @@ Nothing here begins or commits; the cycle does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hookledger.errors import HandlerError, Reject, Retry, UncomparableVersion, UnreadableBody
+from hookledger.errors import UnreadableBody
 from hookledger.handlers import NO_HANDLER, Handler, Kind
 from hookledger.inbox import Inbox
 from hookledger.ledger.arrays import version_text
-from hookledger.ledger.failure import is_conflict, is_lost
+from hookledger.ledger.failure import is_conflict
 from hookledger.ledger.repository import (
     AddedNumber,
-    Buried,
     EffectKey,
     GivenBack,
     NewEffect,
-    NewFailure,
     NewState,
-    Postponed,
     Repository,
     StateKey,
     Watermark,
 )
-from hookledger.storable import identifier
-from hookledger.version import read_version
 from hookledger.worker.call import Caller
 from hookledger.worker.decide import contest, refuse_far_future
-from hookledger.worker.fingerprint import fingerprint, in_words
-from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Failure, Outcome, Settled, Snapshot
-from hookledger.worker.state import added_numbers, snapshot_state
-from hookledger.worker.transaction import HandlerConnection, Spoiled
-
-HOLD_PATIENCE = "1s"
-"""How long to wait for another worker's claim that looks at our rows; it commits at once unless it hangs."""
+from hookledger.worker.failing import verdict, write_failed
+from hookledger.worker.hold import hold
+from hookledger.worker.interrupt import is_interrupt
+from hookledger.worker.outcome import BatchReport, Claimed, Failure, Outcome, Snapshot, told
+from hookledger.worker.read import numbers_to_add, read_snapshot
+from hookledger.worker.state import snapshot_state
+from hookledger.worker.transaction import HandlerConnection, Spoiled, lost_error
 
 
 class Conflict(Exception):
@@ -60,93 +55,112 @@ class Tools:
 
 @dataclass
 class Batch:
-    """The work on one batch, and what is to be written for it."""
+    """The work on one batch, and what is to be written for it.
+
+    Args:
+        tools: for it.
+        connection: in a transaction.
+        claimed: what our claim took.
+        alone: a single delivery that broke a transaction before: what may break at the commit is looked at after
+            each handler.
+        refused: handlers that are not run, by name, and what they are charged with instead.
+    """
 
     tools: Tools
     connection: HandlerConnection
     claimed: Sequence[Claimed]
+    alone: bool = False
+    refused: Mapping[str, BaseException] = field(default_factory=dict)
     report: BatchReport = field(default_factory=BatchReport)
     effects: list[NewEffect] = field(default_factory=list)
     states: list[NewState] = field(default_factory=list)
     numbers: list[AddedNumber] = field(default_factory=list)
     failures: dict[int, list[Failure]] = field(default_factory=dict)
     untouched: set[int] = field(default_factory=set)
+    running: Claimed | None = None
+    """Whose handler runs, or ran when the connection was lost."""
+    _begun: set[int] = field(default_factory=set)
     _snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
     _watermarks: dict[StateKey, Watermark] = field(default_factory=dict)
     _decided: set[StateKey] = field(default_factory=set)
     _spent: float = 0.0
 
     def work(self) -> BatchReport:
-        """Do all of it within the open transaction."""
+        """Do all of it within the open transaction.
+
+        Raises:
+            Conflict: to be run again.
+            Spoiled: a handler ended the transaction.
+            DBAPIError: a statement of ours failed, or the connection is gone.
+        """
         held = self._hold()
         done = self._look_up_and_lock(held)
         contests: dict[StateKey, list[Snapshot]] = {}
         for snapshot in self._snapshots.values():
-            contests.setdefault(_state_key(snapshot), []).append(snapshot)
+            contests.setdefault(snapshot.state_key, []).append(snapshot)
         for claimed in held:
             if not claimed.has_payload:
                 continue
             for handler in claimed.handlers:
-                if (handler.name, claimed.delivery.source, claimed.delivery.event_id) in done:
+                if handler.name in self.refused or _effect_key(claimed, handler.name) in done:
                     continue
                 if handler.kind is Kind.ACCUMULATE:
                     self._accumulate(claimed, handler)
                     continue
                 of_handler = self._snapshots.get((claimed.delivery.id, handler.name))
-                if of_handler is not None and _state_key(of_handler) not in self._decided:
-                    self._decide(contests[_state_key(of_handler)])
-        self._write(held)
+                if of_handler is not None and of_handler.state_key not in self._decided:
+                    self._decide(contests[of_handler.state_key])
+        self._write(held, done)
         return self.report
 
     def _hold(self) -> list[Claimed]:
-        connection, repository = self.connection, self.tools.repository
         ours = [(claimed.delivery.id, claimed.attempts) for claimed in self.claimed]
-        held = repository.hold(connection, ours)
-        if len(held) < len(ours):
-            # Somebody's claim looks at the row for a moment, or it really is no longer ours: wait and see.
-            rest = [row for row in ours if row[0] not in held]
-            before = connection.exec_driver_sql(
-                "SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(patience)s, true)",
-                {"patience": HOLD_PATIENCE},
-            ).scalar_one()
-            held |= repository.hold(connection, rest, wait=True)
-            connection.exec_driver_sql("SELECT set_config('lock_timeout', %(before)s, true)", {"before": before})
+        held = hold(self.connection, self.tools.repository, ours)
         self.report.lost = len(ours) - len(held)
         return [claimed for claimed in self.claimed if claimed.delivery.id in held]
 
     def _look_up_and_lock(self, held: list[Claimed]) -> set[EffectKey]:
         for claimed in held:
             for handler in claimed.handlers:
-                if not claimed.has_payload:
-                    self._fail(claimed, handler, UnreadableBody("retention has dropped the payload of this delivery"))
-                elif handler.kind is Kind.SNAPSHOT:
-                    try:
-                        snapshot = _read_snapshot(claimed, handler)
-                        refuse_far_future(snapshot, self.tools.inbox.future_tolerance)
-                    except Exception as error:
-                        self._fail(claimed, handler, error)
-                    else:
-                        self._snapshots[claimed.delivery.id, handler.name] = snapshot
-        events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in held if claimed.handlers]
-        keys = sorted({_state_key(snapshot) for snapshot in self._snapshots.values()})
-        done: set[EffectKey] = set()
-        if events:
-            done, missing = self.tools.repository.look_up(self.connection, events, keys)
-            if missing:
-                self.tools.repository.insert_states(self.connection, sorted(missing))
+                self._prepare(claimed, handler)
+        if not held:
+            return set()
+        events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in held]
+        keys = sorted({snapshot.state_key for snapshot in self._snapshots.values()})
+        done, missing = self.tools.repository.look_up(self.connection, events, keys)
+        if missing:
+            self.tools.repository.insert_states(self.connection, sorted(missing))
         for claimed in held:
-            delivery = claimed.delivery
             for handler in claimed.handlers:
-                if (handler.name, delivery.source, delivery.event_id) in done:
-                    self._snapshots.pop((delivery.id, handler.name), None)
-                    self._forget_failure(delivery.id, handler)
+                if _effect_key(claimed, handler.name) in done:
+                    self._snapshots.pop((claimed.delivery.id, handler.name), None)
+                    self._forget_failure(claimed.delivery.id, handler)
         if keys:
             self._watermarks = self.tools.repository.lock_states(self.connection, keys)
+            if len(self._watermarks) < len(keys):
+                # Somebody removed a state between our look and our lock.
+                raise Conflict
         return done
+
+    def _prepare(self, claimed: Claimed, handler: Handler) -> None:
+        if not claimed.has_payload:
+            self._fail(claimed, handler, UnreadableBody("retention has dropped the payload of this delivery"))
+        elif handler.name in self.refused:
+            self._fail(claimed, handler, self.refused[handler.name])
+        elif handler.kind is Kind.SNAPSHOT:
+            try:
+                snapshot = read_snapshot(claimed, handler)
+                refuse_far_future(snapshot, self.tools.inbox.future_tolerance)
+            except BaseException as error:
+                if is_interrupt(error, handler):
+                    raise
+                self._fail(claimed, handler, error)
+            else:
+                self._snapshots[claimed.delivery.id, handler.name] = snapshot
 
     def _decide(self, snapshots: list[Snapshot]) -> None:
         """Run the newest snapshot of a resource; only one that was applied makes the others superseded."""
-        key = _state_key(snapshots[0])
+        key = snapshots[0].state_key
         self._decided.add(key)
         decided = contest(snapshots, self._watermarks[key])
         for snapshot, error in decided.uncomparable:
@@ -182,60 +196,74 @@ class Batch:
     def _accumulate(self, claimed: Claimed, handler: Handler) -> None:
         if not self._may_run(claimed):
             return
-
-        def read(returned: Any) -> list[AddedNumber]:
-            numbers = added_numbers(returned)
-            resource = _resource(claimed, handler) if numbers else None
-            if numbers and resource is None:
-                raise HandlerError(
-                    "the handler returned numbers, but the delivery names no resource to add them to: "
-                    "give the handler resource=..."
-                )
-            delivery = claimed.delivery
-            return [
-                AddedNumber(handler.name, delivery.source, resource or "", label, value, delivery.id)
-                for label, value in numbers.items()
-            ]
-
-        succeeded, numbers = self._run(claimed, handler, read)
+        succeeded, numbers = self._run(claimed, handler, lambda returned: numbers_to_add(claimed, handler, returned))
         if succeeded:
             self.numbers += numbers
             self._settle(claimed, handler, Outcome.APPLIED, None)
 
     def _may_run(self, claimed: Claimed) -> bool:
-        out_of_time = self.report.handlers_run > 0 and self._spent >= self.tools.time_budget
-        if out_of_time or self.tools.stopping():
+        """Whether there is time. A delivery that was begun gets all its handlers, else one that always fails could
+        use up the time before the others get a turn."""
+        if self.tools.stopping():
             self.untouched.add(claimed.delivery.id)
             return False
+        if claimed.delivery.id not in self._begun:
+            if self._begun and self._spent >= self.tools.time_budget:
+                self.untouched.add(claimed.delivery.id)
+                return False
+            self._begun.add(claimed.delivery.id)
         return True
 
     def _run(self, claimed: Claimed, handler: Handler, read: Callable[[Any], Any]) -> tuple[bool, Any]:
         """Call the handler in its savepoint; whether it succeeded, and what `read` made of its return value."""
         connection = self.connection
         started = time.monotonic()
-        self.report.handlers_run += 1
+        self.running = claimed
         connection.enter()
         try:
-            try:
-                result = read(self.tools.caller.call(handler, claimed.delivery, connection))
-                connection.leave()
-            except (Spoiled, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                cause = connection.first_error or error
-                if is_lost(cause) or is_lost(error):
-                    raise
-                if is_conflict(cause) or is_conflict(error):
-                    raise Conflict from error
-                connection.undo()
-                if not isinstance(error, Exception) and self.tools.stopping():
-                    raise
-                self._fail(claimed, handler, error)
-                return False, None
+            result = read(self.tools.caller.call(handler, claimed.delivery, connection))
+            connection.leave(check_deferred=self.alone)
+        except BaseException as error:
+            connection.running = False
+            self._take_back(claimed, handler, error)
+            self.running = None
+            return False, None
+        else:
+            self.running = None
             return True, result
         finally:
             connection.running = False
             self._spent += time.monotonic() - started
+
+    def _take_back(self, claimed: Claimed, handler: Handler, error: BaseException) -> None:
+        """Take back what a handler wrote and note its failure, unless the failure is not the handler's own.
+
+        What is asked is how our connection is, and not what kind of error it is: the handler may have got that
+        from another database.
+        """
+        connection, first = self.connection, self.connection.first_error
+        if is_interrupt(error, handler):
+            raise error
+        if connection.lost:
+            if first is not None and not isinstance(first, Exception):
+                # SQLAlchemy drops a connection on which a statement was cancelled, as by a timeout of the handler.
+                raise self._spoiled(Spoiled(error), claimed, handler) from error
+            raise lost_error(first or error) from error
+        if (first is not None and is_conflict(first)) or (is_conflict(error) and connection.in_error):
+            raise Conflict from error
+        caught = first if first is not None and first is not error and connection.in_error else None
+        try:
+            if isinstance(error, Spoiled):
+                raise error
+            connection.undo()
+        except Spoiled as spoiled:
+            raise self._spoiled(spoiled, claimed, handler) from error
+        self._fail(claimed, handler, error, caught)
+
+    def _spoiled(self, spoiled: Spoiled, claimed: Claimed, handler: Handler) -> Spoiled:
+        spoiled.handler, spoiled.delivery_id = handler, claimed.delivery.id
+        self.running = None
+        return spoiled
 
     def _settle(self, claimed: Claimed, handler: Handler, outcome: Outcome, snapshot: Snapshot | None) -> None:
         delivery = claimed.delivery
@@ -246,26 +274,28 @@ class Batch:
         resource = delivery.resource if snapshot is None else snapshot.resource
         self.report.settled.append(told(delivery, handler.name, outcome.value, resource=resource))
 
-    def _fail(self, claimed: Claimed, handler: Handler, error: BaseException) -> None:
-        self.failures.setdefault(claimed.delivery.id, []).append(Failure(handler, error))
+    def _fail(
+        self, claimed: Claimed, handler: Handler, error: BaseException, first: BaseException | None = None
+    ) -> None:
+        self.failures.setdefault(claimed.delivery.id, []).append(Failure(handler, error, first))
 
     def _forget_failure(self, delivery_id: int, handler: Handler) -> None:
         left = [failure for failure in self.failures.pop(delivery_id, []) if failure.handler is not handler]
         if left:
             self.failures[delivery_id] = left
 
-    def _write(self, held: list[Claimed]) -> None:
+    def _write(self, held: list[Claimed], done: set[EffectKey]) -> None:
         settled: list[int] = []
         given_back: list[GivenBack] = []
         failed: list[Claimed] = []
         for claimed in held:
             delivery_id = claimed.delivery.id
-            if delivery_id in self.failures:
+            if delivery_id in self.failures and not self._dies_too_early(claimed):
                 failed.append(claimed)
             elif delivery_id in self.untouched:
                 given_back.append(GivenBack(delivery_id, claimed.attempts, 1, claimed.last_error))
             else:
-                if not claimed.handlers:
+                if not claimed.handlers and _effect_key(claimed, NO_HANDLER) not in done:
                     self._ignore(claimed)
                 settled.append(delivery_id)
         self.report.given_back = len(given_back)
@@ -281,7 +311,14 @@ class Batch:
         if given_back:
             repository.give_back(connection, given_back)
         if failed:
-            write_failed(self.tools, connection, failed, self.failures, self.report)
+            inbox, random = self.tools.inbox, self.tools.random
+            self.report.settled += write_failed(repository, connection, inbox, random, failed, self.failures)
+
+    def _dies_too_early(self, claimed: Claimed) -> bool:
+        """Whether a delivery would be given up before its other handlers had their turn."""
+        if claimed.delivery.id not in self.untouched:
+            return False
+        return verdict(self.failures[claimed.delivery.id], claimed.attempts, self.tools.inbox) is not None
 
     def _ignore(self, claimed: Claimed) -> None:
         delivery = claimed.delivery
@@ -290,95 +327,5 @@ class Batch:
         self.report.settled.append(told(delivery, NO_HANDLER, outcome))
 
 
-def write_failed(
-    tools: Tools,
-    connection: HandlerConnection,
-    failed: Sequence[Claimed],
-    failures: dict[int, list[Failure]],
-    report: BatchReport,
-) -> None:
-    """Record failed attempts: each is tried again later, or becomes a dead letter.
-
-    A delivery is given up when a handler rejected it, or when every handler that fails has used up its attempts.
-    """
-    rows: list[NewFailure] = []
-    postponed: list[Postponed] = []
-    buried: list[Buried] = []
-    for claimed in failed:
-        delivery = claimed.delivery
-        of_delivery = failures[delivery.id]
-        delays: list[float] = []
-        verdict: DeathReason | None = None
-        for failure in of_delivery:
-            policy = tools.inbox.retry_of(failure.handler)
-            name, error = failure.handler.name, failure.error
-            rows.append(NewFailure(delivery.id, claimed.attempts, name, in_words(error), fingerprint(name, error)))
-            if isinstance(error, Reject):
-                verdict = DeathReason.REJECTED
-            elif isinstance(error, UnreadableBody):
-                verdict = verdict or DeathReason.UNREADABLE
-            elif not policy.exhausted(claimed.attempts):
-                after = error.after if isinstance(error, Retry) else None
-                delays.append(policy.delay(claimed.attempts, tools.random.random()) if after is None else after)
-        first = of_delivery[0]
-        words = in_words(first.error)
-        if verdict is None and not delays:
-            verdict = DeathReason.FAILED
-        if verdict is None:
-            postponed.append(Postponed(delivery.id, claimed.attempts, max(0.0, min(delays)), words))
-        else:
-            mark = fingerprint(first.handler.name, first.error)
-            buried.append(Buried(delivery.id, claimed.attempts, verdict.value, words, mark))
-        for failure in of_delivery:
-            outcome = "failed" if verdict is None else f"dead ({verdict.value})"
-            report.settled.append(told(delivery, failure.handler.name, outcome, error=in_words(failure.error)))
-    tools.repository.write_failures(connection, rows)
-    if postponed:
-        tools.repository.postpone(connection, postponed)
-    if buried:
-        tools.repository.bury(connection, buried)
-
-
-def told(
-    delivery: Any, handler: str, outcome: str, *, resource: str | None = None, error: str | None = None
-) -> Settled:
-    """What observers and the log are told of a delivery."""
-    return Settled(
-        delivery.id,
-        delivery.source,
-        delivery.event_id,
-        delivery.event_type,
-        resource or delivery.resource,
-        handler,
-        outcome,
-        delivery.attempt,
-        error,
-    )
-
-
-def _state_key(snapshot: Snapshot) -> StateKey:
-    return snapshot.handler.name, snapshot.claimed.delivery.source, snapshot.resource
-
-
-def _resource(claimed: Claimed, handler: Handler) -> str | None:
-    if handler.resource is None:
-        return claimed.delivery.resource
-    return identifier(handler.resource(claimed.delivery))
-
-
-def _read_snapshot(claimed: Claimed, handler: Handler) -> Snapshot:
-    delivery = claimed.delivery
-    resource = _resource(claimed, handler)
-    if resource is None:
-        raise HandlerError(
-            f"the delivery ({delivery.event_type}) names no resource: give the handler resource=..., or narrow its "
-            "event types"
-        )
-    version = delivery.version if handler.version is None else read_version(handler.version(delivery))
-    if version is None:
-        raise UncomparableVersion(
-            f"the delivery ({delivery.event_type}) carries no version: give the handler version=..., or narrow its "
-            "event types"
-        )
-    deleted = delivery.deleted if handler.deleted is None else bool(handler.deleted(delivery))
-    return Snapshot(claimed, handler, resource, version, deleted)
+def _effect_key(claimed: Claimed, handler: str) -> EffectKey:
+    return handler, claimed.delivery.source, claimed.delivery.event_id

@@ -7,6 +7,7 @@ the thread, and has the awaitable run by the loop. So a handler that blocks hold
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,9 +23,18 @@ async def _completed(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def call_in_this_thread(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> Any:
-    """Call a function from a thread that is not the loop's; what it awaits is awaited on the loop."""
+def call_in_this_thread(
+    loop: asyncio.AbstractEventLoop, variables: contextvars.Context, function: Callable[[], Any]
+) -> Any:
+    """Call a function from a thread that is not the loop's; what it awaits is awaited on the loop.
+
+    Args:
+        loop: that runs in another thread.
+        variables: the context in which the function is called.
+        function: without arguments.
+    """
     context = _ThreadGreenlet(function, getcurrent())
+    context.gr_context = variables
     result = context.switch()
     while not context.dead:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -14,7 +15,8 @@ from sqlalchemy.util import await_only
 from hookledger.delivery import Delivery
 from hookledger.handlers import Handler
 from hookledger.worker.bridge import call_in_this_thread
-from hookledger.worker.transaction import HandlerConnection, HandlerSession
+from hookledger.worker.session import SETTINGS, HandlerSession
+from hookledger.worker.transaction import HandlerConnection
 
 
 class Caller:
@@ -48,32 +50,33 @@ class Caller:
         if issubclass(handler.takes, AsyncSession):
             assert self._engine is not None
             asynchronous = AsyncSession(
-                AsyncConnection(self._engine, connection),
-                sync_session_class=HandlerSession,
-                join_transaction_mode="rollback_only",
-                expire_on_commit=False,
+                AsyncConnection(self._engine, connection), sync_session_class=HandlerSession, **SETTINGS
             )
+            session = asynchronous.sync_session
+            assert isinstance(session, HandlerSession)
             try:
                 returned = await_only(handler.function(delivery, asynchronous))
-                asynchronous.sync_session.flush()
+                session.finish()
                 return returned
             finally:
-                asynchronous.sync_session.expunge_all()
+                session.forget()
         if issubclass(handler.takes, Session):
             return self._blocking(lambda: self._with_session(handler, delivery, connection))
         return self._blocking(lambda: handler.function(delivery, connection))
 
     def _with_session(self, handler: Handler, delivery: Delivery, connection: HandlerConnection) -> Any:
-        session = HandlerSession(connection, join_transaction_mode="rollback_only", expire_on_commit=False)
+        session = HandlerSession(connection, **SETTINGS)
         try:
             returned = handler.function(delivery, session)
-            session.flush()
+            session.finish()
             return returned
         finally:
-            session.expunge_all()
+            session.forget()
 
     def _blocking(self, call: Callable[[], Any]) -> Any:
+        # In a context of its own, so that what one handler sets is not there for the next.
+        context = contextvars.copy_context()
         if self._loop is None:
-            return call()
+            return context.run(call)
         assert self._thread is not None
-        return await_only(self._loop.run_in_executor(self._thread, call_in_this_thread, self._loop, call))
+        return await_only(self._loop.run_in_executor(self._thread, call_in_this_thread, self._loop, context, call))

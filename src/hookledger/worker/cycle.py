@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlalchemy.exc import DBAPIError
 
-from hookledger.delivery import Delivery
-from hookledger.errors import UnreadableBody
 from hookledger.handlers import NO_HANDLER
-from hookledger.ledger.failure import is_conflict, is_lost, is_outage
+from hookledger.ledger.failure import is_conflict, is_hindrance, is_outage
 from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack
-from hookledger.worker.batch import Batch, Conflict, Tools, told, write_failed
+from hookledger.worker.batch import Batch, Conflict, Tools
+from hookledger.worker.connector import Connector
+from hookledger.worker.crashed import IN_WORDS, Losses, has_crashed_enough, in_order
 from hookledger.worker.fingerprint import fingerprint
-from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Failure, Settled
-from hookledger.worker.transaction import HandlerConnection, Spoiled
+from hookledger.worker.hold import hold
+from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Settled, told
+from hookledger.worker.received import Received, fresh, large_bodies
+from hookledger.worker.transaction import Spoiled
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +26,7 @@ TRIES = 5
 """How often a transaction that met a deadlock is run again at once, before its deliveries go alone."""
 
 Observer = Callable[[Sequence[Settled]], None]
+Refused = Mapping[str, BaseException]
 
 
 class Cycle:
@@ -31,171 +34,203 @@ class Cycle:
 
     Args:
         tools: what a batch is worked on with.
+        connector: gives the slot's connection.
         batch: deliveries that one claim takes at the most.
         observe: told what became of deliveries, after each commit.
     """
 
-    def __init__(self, tools: Tools, batch: int, observe: Observer) -> None:
+    def __init__(self, tools: Tools, connector: Connector, batch: int, observe: Observer) -> None:
         self._tools = tools
+        self._connector = connector
         self._most = batch
         self._observe = observe
         self._size = batch
+        self._losses = Losses()
+        self.claimed_all = False
+        """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
         """Deliveries that our claim charged and whose end is not committed yet; refunded after an outage."""
 
-    def run(self, connection: HandlerConnection) -> int:
+    def run(self) -> int:
         """Claim a batch and work on it. Returns how many deliveries were claimed.
 
         Raises:
             DBAPIError: when the database is away; what was taken is in `taken`.
         """
-        self._refund(connection)
-        rows = self._claim(connection)
-        if not rows:
-            return 0
-        healthy = [self._claimed(row) for row in rows if not row.crashed]
-        for claimed in healthy:
-            self._take(claimed)
-        if healthy:
-            self._together(connection, healthy)
-        for row in rows:
-            if row.crashed and not self._tools.stopping():
-                self._after_crash(connection, row)
+        try:
+            self._refund()
+            rows, large = self._claim()
+            if rows:
+                self._work(Received(self._tools.inbox, rows, large))
+        except DBAPIError as error:
+            if is_hindrance(error):
+                # A time limit of the role, perhaps: fewer at a time may fit into it.
+                self._size = max(1, self._size // 2)
+            raise
         return len(rows)
 
-    @property
-    def claimed_all(self) -> bool:
-        """Whether the last claim left due deliveries behind, as far as it can tell."""
-        return self._left
-
-    _left = False
-
-    def _refund(self, connection: HandlerConnection) -> None:
+    def _refund(self) -> None:
         if self.taken:
-            with connection.begin():
-                self._tools.repository.give_back(connection, list(self.taken.values()))
+            self._make_due(list(self.taken.values()))
             logger.info("gave back %d deliveries that an outage had interrupted", len(self.taken))
             self.taken.clear()
 
-    def _claim(self, connection: HandlerConnection) -> list[ClaimedRow]:
+    def _claim(self) -> tuple[list[ClaimedRow], dict[int, bytes]]:
+        connection, repository = self._connector.connection(), self._tools.repository
         with connection.begin():
             # Losing a claim is harmless, so it waits for no disk.
             connection.exec_driver_sql("SELECT set_config('synchronous_commit', 'off', true)")
-            rows = self._tools.repository.claim(connection, self._size, self._tools.inbox.retry)
-        self._left = len(rows) == self._size
-        rows.sort(key=_arrival)
-        return rows
+            rows = repository.claim(connection, self._size, self._tools.inbox.retry)
+            # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
+            self.taken = {row.id: GivenBack(row.id, row.attempts, 1, row.last_error) for row in rows if not row.crashed}
+            wanted = large_bodies(rows)
+            large = repository.read_bodies(connection, wanted) if wanted else {}
+        self.claimed_all = len(rows) == self._size
+        return rows, large
 
-    def _claimed(self, row: ClaimedRow, attempts: int | None = None) -> Claimed:
-        inbox = self._tools.inbox
-        source = inbox.sources.get(row.source)
-        attempts = row.attempts if attempts is None else attempts
-        delivery = Delivery(
-            id=row.id,
-            source=row.source,
-            event_id=row.event_id,
-            event_type=row.event_type,
-            resource=row.resource,
-            version=None if row.version is None else tuple(row.version),
-            received_at=row.received_at,
-            position=row.position,
-            attempt=attempts,
-            body=row.body or b"",
-            headers_json=row.headers or "[]",
-            read_document=_unknown_document if source is None else source.document,
-            is_deleted=_not_deleted if source is None else source.deleted,
-        )
-        handlers = inbox.handlers_for(row.source, row.event_type)
-        return Claimed(delivery, attempts, row.last_error, handlers, has_payload=row.body is not None)
-
-    def _take(self, claimed: Claimed) -> None:
-        id = claimed.delivery.id
-        self.taken[id] = GivenBack(id, claimed.attempts, 1, claimed.last_error)
-
-    def _together(self, connection: HandlerConnection, claimed: Sequence[Claimed]) -> None:
-        try:
-            report = self._transaction(connection, claimed)
-        except (Spoiled, Conflict, DBAPIError) as error:
-            if isinstance(error, DBAPIError) and (is_lost(error) or is_outage(error)):
-                raise
-            if len(claimed) == 1:
-                self._alone(connection, claimed[0], error)
+    def _work(self, received: Received) -> None:
+        self._leave_unread(received.unread)
+        healthy = [received.claimed(row) for row in received.rows if not row.crashed]
+        if healthy:
+            self._together(healthy)
+        crashed = in_order(received.rows)
+        for position, row in enumerate(crashed):
+            if self._tools.stopping():
+                self._make_due([GivenBack(row.id, row.attempts, 0, None) for row in crashed[position:]])
                 return
-            logger.info("a batch of %d was rolled back, its deliveries go alone: %s", len(claimed), error)
-            for one in claimed:
-                if self._tools.stopping():
-                    self._give_back(connection, [one])
-                else:
-                    self._together(connection, [one])
-            return
-        self._adapt(len(claimed), report)
+            self._after_crash(received, row)
 
-    def _transaction(self, connection: HandlerConnection, claimed: Sequence[Claimed]) -> BatchReport:
-        """Work on deliveries in one transaction; one that met a deadlock is run again, charged to nobody."""
-        for left in reversed(range(TRIES)):
+    def _leave_unread(self, rows: Sequence[ClaimedRow]) -> None:
+        """Give back what did not fit into memory together with the rest."""
+        if rows:
+            self._make_due([self.taken.pop(row.id, GivenBack(row.id, row.attempts, 0, None)) for row in rows])
+
+    def _together(self, claimed: Sequence[Claimed]) -> None:
+        known: dict[int, Refused] = {}
+        try:
+            report = self._transaction(claimed)
+        except (Spoiled, Conflict, DBAPIError) as error:
+            if isinstance(error, DBAPIError) and is_outage(error):
+                raise
+            logger.info("a batch of %d was rolled back, its deliveries go alone: %s", len(claimed), error)
+            if isinstance(error, Spoiled):
+                known[error.delivery_id] = {error.handler.name: error.error}
+        else:
+            self._adapt(len(claimed), report)
+            return
+        started = time.monotonic()
+        for position, one in enumerate(claimed):
+            # Those that wait are not held: they must not be taken for crashed because we take long.
+            late = position > 0 and time.monotonic() - started >= self._tools.time_budget
+            if late or self._tools.stopping():
+                self._give_back(claimed[position:])
+                self._size = max(1, position)
+                return
+            self._alone(one, known.get(one.delivery.id, {}))
+
+    def _alone(self, claimed: Claimed, known: Refused) -> None:
+        """Work on one delivery in a transaction of its own, and find out which handler breaks it, if one does.
+
+        Args:
+            claimed: the delivery.
+            known: handlers that are charged without being run again.
+        """
+        refused = dict(known)
+        guess: Refused = {}
+        guesses: Iterator[Refused] | None = None
+        while True:
+            try:
+                self._transaction([fresh(claimed)], alone=True, refused={**refused, **guess})
+            except Conflict:
+                self._give_back([claimed])
+                return
+            except Spoiled as spoiled:
+                refused[spoiled.handler.name] = spoiled.error
+            except DBAPIError as error:
+                if is_outage(error):
+                    raise
+                if guesses is None:
+                    guesses = _guesses(claimed, refused, error)
+                found = next(guesses, None)
+                if found is None:
+                    # Not a handler's fault, and not to be tried at once for ever.
+                    self.taken.pop(claimed.delivery.id, None)
+                    raise
+                guess = found
+            else:
+                return
+
+    def _transaction(
+        self, claimed: Sequence[Claimed], *, alone: bool = False, refused: Refused | None = None
+    ) -> BatchReport:
+        """Work on deliveries in one transaction; one that met a deadlock is run again, charged to nobody.
+
+        Raises:
+            Conflict: it met one each time.
+            Spoiled: a handler ended the transaction.
+            DBAPIError: a statement of ours failed, or the commit.
+        """
+        for turn in range(TRIES):
+            if turn:
+                claimed = [fresh(one) for one in claimed]
+            connection = self._connector.connection()
+            batch = Batch(self._tools, connection, claimed, alone, refused or {})
             try:
                 with connection.begin():
-                    report = Batch(self._tools, connection, claimed).work()
+                    self._connector.lift_limits(connection)
+                    report = batch.work()
             except Conflict:
-                if not left:
-                    raise
+                continue
             except DBAPIError as error:
-                if not left or not is_conflict(error):
-                    raise
+                if is_conflict(error):
+                    continue
+                if batch.running is not None and self._losses.count(batch.running.delivery.id):
+                    # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
+                    self.taken.pop(batch.running.delivery.id, None)
+                raise
             else:
                 self._committed(claimed, report)
                 return report
             finally:
-                self._clean(connection)
-        raise AssertionError("unreachable")
+                self._connector.clean()
+        raise Conflict("it met a deadlock each time")
 
-    def _alone(self, connection: HandlerConnection, claimed: Claimed, error: Exception) -> None:
-        """Book the failure of a delivery whose own transaction could not be committed."""
-        if isinstance(error, Conflict) or is_conflict(error):
-            self._give_back(connection, [claimed])
-            return
-        cause = error.error if isinstance(error, Spoiled) else error
-        report = BatchReport()
-        with connection.begin():
-            held = self._tools.repository.hold(connection, [(claimed.delivery.id, claimed.attempts)], wait=True)
-            if held and claimed.handlers:
-                failures = {claimed.delivery.id: [Failure(claimed.handlers[0], cause)]}
-                write_failed(self._tools, connection, [claimed], failures, report)
-        self._committed([claimed], report)
-
-    def _give_back(self, connection: HandlerConnection, claimed: Sequence[Claimed]) -> None:
-        with connection.begin():
-            self._tools.repository.give_back(connection, [self.taken[one.delivery.id] for one in claimed])
-        self._committed(claimed, BatchReport(given_back=len(claimed)))
-
-    def _after_crash(self, connection: HandlerConnection, row: ClaimedRow) -> None:
+    def _after_crash(self, received: Received, row: ClaimedRow) -> None:
         """Run a delivery whose last attempt ended in a crash: alone, charged just before, never with others."""
-        inbox = self._tools.inbox
-        handlers = inbox.handlers_for(row.source, row.event_type)
-        most = max([inbox.retry_of(handler).max_attempts for handler in handlers], default=1)
-        # The first crash happened in company, so it proves nothing: everybody gets one attempt alone.
-        if row.attempts >= max(most, 2):
-            self._bury_crashed(connection, row)
+        inbox, repository = self._tools.inbox, self._tools.repository
+        if has_crashed_enough(row, inbox):
+            self._bury_crashed(received.claimed(row))
             return
+        connection = self._connector.connection()
         with connection.begin():
-            attempts = self._tools.repository.claim_one(connection, row.id, row.attempts, inbox.retry)
+            attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry)
         if attempts is None:
             return
-        claimed = self._claimed(row, attempts)
-        self._take(claimed)
-        self._together(connection, [claimed])
+        self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
+        self._alone(received.claimed(row, attempts), {})
 
-    def _bury_crashed(self, connection: HandlerConnection, row: ClaimedRow) -> None:
-        words = f"the worker died in each of the last attempts ({row.attempts} in all)"
-        mark = fingerprint("crash", RuntimeError(f"{row.source} {row.event_type}"))
+    def _bury_crashed(self, claimed: Claimed) -> None:
+        delivery, attempts = claimed.delivery, claimed.attempts
+        words = IN_WORDS.format(attempts=attempts)
+        mark = fingerprint("crash", RuntimeError(f"{delivery.source} {delivery.event_type}"))
+        connection, repository = self._connector.connection(), self._tools.repository
         with connection.begin():
-            held = self._tools.repository.hold(connection, [(row.id, row.attempts)], wait=True)
+            held = hold(connection, repository, [(delivery.id, attempts)])
             if held:
-                buried = Buried(row.id, row.attempts, DeathReason.CRASHED.value, words, mark)
-                self._tools.repository.bury(connection, [buried])
+                buried = Buried(delivery.id, attempts, DeathReason.CRASHED.value, words, mark)
+                repository.bury(connection, [buried])
         if held:
-            delivery = self._claimed(row).delivery
             self._tell([told(delivery, NO_HANDLER, f"dead ({DeathReason.CRASHED.value})", error=words)])
+
+    def _give_back(self, claimed: Sequence[Claimed]) -> None:
+        self._make_due([self.taken[one.delivery.id] for one in claimed])
+        self._committed(claimed, BatchReport(given_back=len(claimed)))
+
+    def _make_due(self, given_back: Sequence[GivenBack]) -> None:
+        connection, repository = self._connector.connection(), self._tools.repository
+        with connection.begin():
+            held = hold(connection, repository, [(row.delivery_id, row.attempts) for row in given_back])
+            repository.give_back(connection, [row for row in given_back if row.delivery_id in held])
 
     def _adapt(self, worked: int, report: BatchReport) -> None:
         """Claim fewer while a batch does not fit into the time budget, so that little has to be given back."""
@@ -228,25 +263,11 @@ class Cycle:
         if settled:
             self._observe(settled)
 
-    def _clean(self, connection: HandlerConnection) -> None:
-        """Leave no half-ended transaction behind, whatever a handler did to SQLAlchemy's view of it."""
-        connection.running = False
-        if connection.closed or connection.invalidated:
-            return
-        if connection.in_transaction():
-            connection.rollback()
-        driver: Any = connection.connection.driver_connection
-        if driver.pgconn.transaction_status != 0 and not driver.closed:
-            connection.connection.rollback()
 
-
-def _arrival(row: ClaimedRow) -> int:
-    return row.id
-
-
-def _unknown_document(delivery: Delivery) -> Any:
-    raise UnreadableBody(f"the inbox has no source {delivery.source!r} that could read this delivery")
-
-
-def _not_deleted(delivery: Delivery) -> bool:
-    return False
+def _guesses(claimed: Claimed, refused: Refused, error: BaseException) -> Iterator[Refused]:
+    """Who may have broken the commit: each handler by itself, then all of them."""
+    left = [handler.name for handler in claimed.handlers if handler.name not in refused]
+    for name in left:
+        yield {name: error}
+    if len(left) > 1:
+        yield dict.fromkeys(left, error)

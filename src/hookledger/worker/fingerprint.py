@@ -17,8 +17,11 @@ def in_words(error: BaseException) -> str:
     secret, are left out."""
     if isinstance(error, DBAPIError) and error.orig is not None:
         error = error.orig
-    text = str(error).strip()
     name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except BaseException as broken:  # a handler's own class may raise anything, and must not stop the worker
+        text = f"its text could not be made, that raised {type(broken).__name__}"
     return storable.message(f"{name}: {text}" if text else name)
 
 

@@ -33,17 +33,17 @@ class Listener:
         self._came = came
         self.listening = asyncio.Event()
 
-    async def run(self, parameters: dict[str, Any]) -> None:
+    async def run(self, parameters: Callable[[], dict[str, Any]]) -> None:
         """Listen until cancelled.
 
         Args:
-            parameters: libpq's, of a connection that worked.
+            parameters: gives libpq's, of the last connection that worked: a password may change.
         """
         pause = SHORTEST_PAUSE
         while True:
             try:
                 async with asyncio.timeout(PROBE_WITHIN):
-                    connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+                    connection = await psycopg.AsyncConnection.connect(**parameters(), autocommit=True)
             except (psycopg.Error, OSError, TimeoutError) as error:
                 logger.info("cannot listen for hints, polling goes on: %s", error or type(error).__name__)
             else:
@@ -66,10 +66,13 @@ class Listener:
 
     async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:
+            heard = False
             async for _ in connection.notifies(timeout=PROBE_AFTER, stop_after=1):
+                heard = True
                 self._came()
-            async with asyncio.timeout(PROBE_WITHIN):
-                await connection.execute("SELECT 1")
+            if not heard:
+                async with asyncio.timeout(PROBE_WITHIN):
+                    await connection.execute("SELECT 1")
 
 
 async def _close(connection: psycopg.AsyncConnection[Any]) -> None:

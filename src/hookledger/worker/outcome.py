@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from hookledger.delivery import Delivery
 from hookledger.handlers import Handler
+from hookledger.ledger.repository import StateKey
 from hookledger.version import Version
+from hookledger.worker.fingerprint import in_words
 
 
 class Outcome(enum.StrEnum):
@@ -58,6 +60,11 @@ class Snapshot:
     deleted: bool
 
     @property
+    def state_key(self) -> StateKey:
+        """The row of resource_state that it is about."""
+        return self.handler.name, self.claimed.delivery.source, self.resource
+
+    @property
     def rank(self) -> tuple[Version, int]:
         """What is compared: the higher version wins, on equal versions the later arrival."""
         return self.version, self.claimed.delivery.id
@@ -65,10 +72,22 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A handler that failed for a delivery."""
+    """A handler that failed for a delivery.
+
+    Args:
+        error: what it raised, or what was wrong with how it left the transaction.
+        first: the database error before it that the handler had caught, if that spoiled its writes.
+    """
 
     handler: Handler
     error: BaseException
+    first: BaseException | None = None
+
+    @property
+    def words(self) -> str:
+        """The error for the ledger and the log, with its first cause."""
+        told = in_words(self.error)
+        return told if self.first is None else f"{told}; the first error was: {in_words(self.first)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,22 @@ class BatchReport:
     """What one transaction did, for the log, the observers and the size of the next batch."""
 
     settled: list[Settled] = field(default_factory=list)
-    handlers_run: int = 0
     given_back: int = 0
     lost: int = 0
+
+
+def told(
+    delivery: Delivery, handler: str, outcome: str, *, resource: str | None = None, error: str | None = None
+) -> Settled:
+    """What observers and the log are told of a delivery."""
+    return Settled(
+        delivery.id,
+        delivery.source,
+        delivery.event_id,
+        delivery.event_type,
+        resource or delivery.resource,
+        handler,
+        outcome,
+        delivery.attempt,
+        error,
+    )

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from random import Random
 
+import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -19,8 +20,10 @@ from hookledger.ledger.ready import open_ready
 from hookledger.ledger.repository import GivenBack, Repository
 from hookledger.worker.batch import Tools
 from hookledger.worker.call import Caller
+from hookledger.worker.connector import Connector
 from hookledger.worker.cycle import Cycle
-from hookledger.worker.listen import Listener, parameters_of
+from hookledger.worker.hold import hold
+from hookledger.worker.listen import Listener
 from hookledger.worker.outcome import Settled
 from hookledger.worker.settings import WorkerSettings
 from hookledger.worker.slot import Slot
@@ -30,7 +33,9 @@ logger = logging.getLogger(__name__)
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Bounds, in seconds, of the pause between two tries while the database is away."""
 REFUND_WITHIN = 3.0
-"""Seconds, within the grace time, that are kept for giving back what a handler that does not end has claimed."""
+REFUND_SHARE = 0.3
+"""Seconds, and share at the most, of the grace time that are kept for giving back what a handler that does not end
+has claimed."""
 
 Observe = Callable[[Settled], None]
 
@@ -155,7 +160,8 @@ class Worker:
     async def _grace(self, working: dict[asyncio.Task[None], Slot]) -> None:
         """Wait for the slots within the grace time, or until told not to."""
         assert self._loop is not None
-        end = self._loop.time() + max(0.0, self.settings.grace - REFUND_WITHIN)
+        grace = self.settings.grace
+        end = self._loop.time() + grace - min(REFUND_WITHIN, grace * REFUND_SHARE)
         while not self._now and any(not task.done() for task in working):
             self._stop_seen.clear()
             seen = asyncio.create_task(self._stop_seen.wait())
@@ -170,29 +176,38 @@ class Worker:
     async def _abandon(self, working: dict[asyncio.Task[None], Slot]) -> None:
         """Release what handlers that do not end have claimed, with their attempts refunded."""
         running = {task: slot for task, slot in working.items() if not task.done()}
-        given_back: list[GivenBack] = []
-        for task, slot in running.items():
-            given_back += slot.cycle.taken.values()
-            await asyncio.get_running_loop().run_in_executor(None, slot.sever)
-            task.cancel()
         if running:
-            _, left = await asyncio.wait(running, timeout=REFUND_WITHIN / 3)
-            self.stuck = bool(left) or isinstance(self.engine, Engine)
-            if given_back:
-                logger.info("giving back %d deliveries whose handlers did not end in time", len(given_back))
-                with contextlib.suppress(SQLAlchemyError, TimeoutError, OSError):
-                    async with asyncio.timeout(REFUND_WITHIN / 2):
-                        await self._refund(given_back)
+            await self._cut(running)
         for task, slot in working.items():
-            if task not in running:
+            if task in running:
+                slot.let_go()
+            else:
                 await slot.disconnect()
 
-    async def _refund(self, given_back: Sequence[GivenBack]) -> None:
+    async def _cut(self, running: dict[asyncio.Task[None], Slot]) -> None:
+        patience = REFUND_WITHIN / 3
+        slots = list(running.values())
+        given_back = [row for slot in slots for row in list(slot.cycle.taken.values())]
+        loop = asyncio.get_running_loop()
+        await asyncio.wait([loop.run_in_executor(None, slot.sever, patience) for slot in slots], timeout=patience)
+        for task in running:
+            task.cancel()
+        _, left = await asyncio.wait(running, timeout=patience / 2)
+        for task in left:
+            # Those wait for a thread to drop their connection, behind a handler that does not end.
+            task.cancel()
+        self.stuck = any(slot.busy for slot in slots)
+        if given_back:
+            logger.info("giving back %d deliveries whose handlers did not end in time", len(given_back))
+            with contextlib.suppress(SQLAlchemyError, psycopg.Error, TimeoutError, OSError):
+                async with asyncio.timeout(patience * 1.5):
+                    await self._refund(slots[0].connector.engine, given_back)
+
+    async def _refund(self, engine: Engine, given_back: Sequence[GivenBack]) -> None:
         def refund() -> None:
-            core = self.engine.sync_engine if isinstance(self.engine, AsyncEngine) else self.engine
-            with core.begin() as connection:
-                connection.exec_driver_sql("SELECT set_config('lock_timeout', '1s', true)")
-                self._repository.give_back(connection, given_back)
+            with engine.begin() as connection:
+                held = hold(connection, self._repository, [(row.delivery_id, row.attempts) for row in given_back])
+                self._repository.give_back(connection, [row for row in given_back if row.delivery_id in held])
 
         if isinstance(self.engine, AsyncEngine):
             await greenlet_spawn(refund)
@@ -204,7 +219,7 @@ class Worker:
         while not self._stopping:
             try:
                 claimed = await slot.run()
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, psycopg.Error, OSError) as error:
                 cause = getattr(error, "orig", None) or error
                 logger.warning("slot %d cannot work, trying again: %s", slot.number, str(cause).strip())
                 await self._pause(pause * (0.5 + _chance.random()))
@@ -240,19 +255,15 @@ class Worker:
                 await self._stop_seen.wait()
 
     async def _listen(self, slot: Slot) -> None:
-        try:
-            parameters = await slot.parameters(parameters_of)
-        except SQLAlchemyError as error:
-            logger.info("cannot listen for hints, polling goes on: %s", error)
-            return
-        await Listener(self.inbox.schema, self._woken).run(parameters)
+        await slot.connected.wait()
+        await Listener(self.inbox.schema, self._woken).run(lambda: slot.connector.parameters)
 
     def _woken(self) -> None:
         self._wake.set()
         if self._stopping:
             self._stop_seen.set()
 
-    def _make_cycle(self, caller: Caller) -> Cycle:
+    def _make_cycle(self, caller: Caller, connector: Connector) -> Cycle:
         tools = Tools(
             inbox=self.inbox,
             repository=self._repository,
@@ -261,12 +272,15 @@ class Worker:
             stopping=lambda: self._stopping,
             random=Random(),  # noqa: S311
         )
-        return Cycle(tools, self.settings.batch, self._told)
+        return Cycle(tools, connector, self.settings.batch, self._told)
 
     def _told(self, settled: Sequence[Settled]) -> None:
         if self._observe is not None:
             for one in settled:
-                self._observe(one)
+                try:
+                    self._observe(one)
+                except Exception:
+                    logger.exception("the observer of the worker failed; the delivery is not affected")
 
 
 _chance = Random()  # noqa: S311

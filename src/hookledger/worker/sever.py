@@ -7,18 +7,23 @@ import os
 import socket
 from typing import Any
 
+from hookledger.ledger.cancel import cancel
 
-def sever(driver_connection: Any) -> None:
+
+def sever(driver_connection: Any, seconds: float) -> None:
     """Cancel what the connection runs and shut its socket.
 
     The server then rolls its transaction back. Whoever waits on the connection gets an error; libpq's own
     functions to close it must not be called from another thread.
     https://www.postgresql.org/docs/current/libpq-threading.html
+
+    Args:
+        driver_connection: psycopg's.
+        seconds: how long to wait at the most for the server to take the request to cancel.
     """
     pgconn = driver_connection.pgconn
     with contextlib.suppress(Exception):
-        cancellation = pgconn.get_cancel()
-        cancellation.cancel()
+        cancel(pgconn, seconds)
     with contextlib.suppress(OSError, ValueError):
         copy = socket.socket(fileno=os.dup(pgconn.socket))
         try:

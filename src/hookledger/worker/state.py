@@ -16,6 +16,7 @@ from hookledger import storable
 from hookledger.errors import HandlerError
 
 DEEPEST = 500
+MOST_DIGITS = 1000
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
@@ -65,8 +66,17 @@ def added_numbers(returned: Any) -> dict[str, Decimal]:
     for name, value in returned.items():
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise HandlerError(f"the handler returned {type(value).__name__} for {str(name)[:60]!r}, not a number")
-        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-        if not number.is_finite() or abs(number.adjusted()) > 1000:
-            raise HandlerError(f"the handler returned {value} for {str(name)[:60]!r}, which cannot be added")
+        # float's own repr: a subclass may write something else.
+        number = Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
+        if not _can_be_added(number):
+            raise HandlerError(
+                f"the handler returned a number for {str(name)[:60]!r} that cannot be added: it is not finite, or has "
+                f"more than {MOST_DIGITS} digits before or after the point"
+            )
         numbers[storable.text(str(name))] = number
     return numbers
+
+
+def _can_be_added(number: Decimal) -> bool:
+    exponent = number.as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -MOST_DIGITS and number.adjusted() < MOST_DIGITS

@@ -24,6 +24,8 @@ class DaemonThread(concurrent.futures.Executor):
         self._calls: queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None] = (
             queue.SimpleQueue()
         )
+        self.busy = False
+        """Whether it is running a call."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -40,12 +42,16 @@ class DaemonThread(concurrent.futures.Executor):
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:
             future, function = call
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = function()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+            if future.set_running_or_notify_cancel():
+                self.busy = True
+                try:
+                    result = function()
+                except BaseException as error:
+                    self.busy = False
+                    future.set_exception(error)
+                else:
+                    self.busy = False
+                    future.set_result(result)
+                    del result
+            # What a call held must not live until the next one comes.
             del call, future, function

@@ -7,36 +7,53 @@ and close are refused. A handler that never touches the connection costs no stat
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.orm import Session
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from hookledger.errors import ErrorSwallowed, HandlerError, TransactionEnded
+from hookledger.handlers import Handler
+from hookledger.worker.ending import SAVEPOINT, ending
 from hookledger.worker.fingerprint import in_words
 
-SAVEPOINT = "hookledger_handler"
 IN_TRANSACTION = 2
 IN_ERROR = 3
 """libpq's PQTRANS_INTRANS and PQTRANS_INERROR.
 https://www.postgresql.org/docs/current/libpq-status.html#LIBPQ-PQTRANSACTIONSTATUS"""
 
-_ENDS = re.compile(
-    r"\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback"
-    rf"(?!\s+(?:work\s+|transaction\s+)?to\b)|(?:rollback\s.*|release\s.*){SAVEPOINT})\b",
-    re.IGNORECASE | re.DOTALL,
-)
+NO_SAVEPOINT = "3B001"
+NO_TRANSACTION = "25P01"
+
+GUARD = "hookledger_guard"
+_RAISE_GUARD = f"""
+    DECLARE {GUARD} CURSOR WITH HOLD FOR
+    SELECT concat('a handler must not commit the transaction: it belongs to hookledger', pg_backend_pid())::integer
+"""
+"""A cursor that outlives its transaction is run to its end by COMMIT, and this one fails there: so PostgreSQL
+itself refuses the commit of whoever has the driver's connection, before the writes of other handlers are kept
+without the ledger's. https://www.postgresql.org/docs/current/sql-declare.html"""
+
+ON_THE_DRIVER = "the handler ended the transaction on the driver's connection"
 
 
 class Spoiled(Exception):
-    """The transaction is no longer ours to commit: the batch is rolled back and its deliveries go alone."""
+    """The transaction is no longer ours to commit: the batch is rolled back and its deliveries go alone.
 
-    def __init__(self, error: TransactionEnded) -> None:
-        super().__init__(str(error))
+    Args:
+        error: what the handler did.
+    """
+
+    handler: Handler
+    delivery_id: int
+    """Whose fault it is; set where the handler was called."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(in_words(error))
         self.error = error
 
 
@@ -50,6 +67,7 @@ class HandlerConnection(Connection):
     def __init__(self, engine: Engine) -> None:
         self.running = False
         self.touched = False
+        self.guarded = False
         self.ended: str | None = None
         self.first_error: BaseException | None = None
         super().__init__(engine)
@@ -63,45 +81,54 @@ class HandlerConnection(Connection):
         """A handler begins."""
         self.running = True
         self.touched = False
+        self.guarded = False
         self.ended = None
         self.first_error = None
 
-    def leave(self) -> None:
+    def leave(self, *, check_deferred: bool = False) -> None:
         """The handler returned: keep its writes.
+
+        Args:
+            check_deferred: see now to the constraints that are otherwise checked at the commit, where it could
+                not be told whose writes break them.
 
         Raises:
             TransactionEnded: if it tried to commit, roll back or close.
             ErrorSwallowed: if PostgreSQL has given up its writes.
             HandlerError: if it left a savepoint of its own open.
             Spoiled: if the transaction really is over.
+            DBAPIError: if the connection is gone.
         """
         self.running = False
         self._check_alive()
         if self.ended is not None:
             raise self._ended()
-        if self._status() == IN_ERROR:
-            cause = "" if self.first_error is None else f"; the first was: {in_words(self.first_error)}"
-            raise ErrorSwallowed(
-                "the handler caught a database error and returned, but PostgreSQL had already given up its writes; "
-                f"wrap the statement that may fail in tx.begin_nested(){cause}"
-            )
+        self.refuse_swallowed()
         if self.in_nested_transaction():
             raise HandlerError("the handler returned with tx.begin_nested() still open: use it in a with statement")
-        if self.touched:
-            try:
-                self._run(f"RELEASE SAVEPOINT {SAVEPOINT}")
-            except Exception as error:
-                if self.first_error is None and getattr(error, "sqlstate", None) != "3B001":
-                    raise
-                raise Spoiled(
-                    TransactionEnded("the handler ended the transaction on the driver's connection")
-                ) from None
+        if not self.touched:
+            return
+        try:
+            if check_deferred:
+                self._run(f"SAVEPOINT {SAVEPOINT}_check")
+                self._run("SET CONSTRAINTS ALL IMMEDIATE")
+                # Taken back, so that they are deferred again for the handlers that follow.
+                self._run(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}_check")
+            if self.guarded:
+                self._run(f"CLOSE {GUARD}")
+            self._run(f"RELEASE SAVEPOINT {SAVEPOINT}")
+        except psycopg.Error as error:
+            self._check_alive()
+            if error.sqlstate == NO_SAVEPOINT:
+                raise Spoiled(TransactionEnded(ON_THE_DRIVER)) from None
+            raise
 
     def undo(self) -> None:
         """The handler failed: take its writes back.
 
         Raises:
             Spoiled: if the transaction is over, so that there is nothing to go back to.
+            DBAPIError: if the connection is gone.
         """
         self.running = False
         self._check_alive()
@@ -111,42 +138,73 @@ class HandlerConnection(Connection):
             try:
                 self._run(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
                 self._run(f"RELEASE SAVEPOINT {SAVEPOINT}")
-            except Exception as error:
-                if getattr(error, "sqlstate", None) != "3B001":
-                    raise
-                raise Spoiled(
-                    TransactionEnded("the handler ended the transaction on the driver's connection")
-                ) from None
-        elif self._status() == IN_ERROR:
+            except psycopg.Error:
+                self._check_alive()
+                raise Spoiled(TransactionEnded(ON_THE_DRIVER)) from None
+        elif self.in_error:
             raise Spoiled(TransactionEnded("the handler broke the transaction without touching its connection"))
+
+    def refuse_swallowed(self) -> None:
+        """
+        Raises:
+            ErrorSwallowed: if PostgreSQL has given up the handler's writes.
+        """
+        if self.in_error:
+            raise self.swallowed()
+
+    def swallowed(self) -> ErrorSwallowed:
+        """What is told a handler that caught a database error and went on."""
+        cause = "" if self.first_error is None else f"; the first was: {in_words(self.first_error)}"
+        return ErrorSwallowed(
+            "the handler caught a database error and returned, but PostgreSQL had already given up its writes; "
+            f"wrap the statement that may fail in tx.begin_nested(){cause}"
+        )
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is gone, as far as the client knows."""
+        return self.closed or self.invalidated or bool(self._driver().closed)
+
+    @property
+    def in_error(self) -> bool:
+        """Whether PostgreSQL takes no more statements until somebody rolls back."""
+        return not self.lost and self._status() == IN_ERROR
 
     @property
     def connection(self) -> PoolProxiedConnection:
         """The pooled connection of the driver; looking at it counts as a touch."""
-        self._touch()
+        if self.running:
+            self._touch()
+            if not self.guarded:
+                self.guarded = True
+                self._run(_RAISE_GUARD)
         return super().connection
 
     def commit(self) -> None:
-        self._refuse("commit")
+        self.refuse("commit")
         super().commit()
 
     def rollback(self) -> None:
-        self._refuse("roll back")
+        self.refuse("roll back")
         super().rollback()
 
     def close(self) -> None:
-        self._refuse("close")
+        self.refuse("close")
         super().close()
 
     def invalidate(self, exception: BaseException | None = None) -> None:
-        self._refuse("invalidate")
+        self.refuse("invalidate")
         super().invalidate(exception)
 
     def detach(self) -> None:
-        self._refuse("detach")
+        self.refuse("detach")
         super().detach()
 
-    def _refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> None:
+        """
+        Raises:
+            TransactionEnded: if a handler runs; it may catch that, and fails all the same.
+        """
         if self.running:
             self.ended = self.ended or what
             raise self._ended()
@@ -158,18 +216,16 @@ class HandlerConnection(Connection):
         )
 
     def _check_alive(self) -> None:
+        if self.lost:
+            raise lost_error(self.first_error)
         if not self.in_transaction() or self._status() not in (IN_TRANSACTION, IN_ERROR):
-            if self.first_error is not None and not isinstance(self.first_error, TransactionEnded):
-                raise self.first_error
-            raise Spoiled(
-                self._ended()
-                if self.ended
-                else TransactionEnded("the handler ended the transaction on the driver's connection")
-            )
+            raise Spoiled(self._ended() if self.ended else TransactionEnded(ON_THE_DRIVER))
+
+    def _driver(self) -> Any:
+        return super().connection.driver_connection
 
     def _status(self) -> int:
-        driver: Any = super().connection.driver_connection
-        return int(driver.pgconn.transaction_status)
+        return int(self._driver().pgconn.transaction_status)
 
     def _run(self, statement: str) -> None:
         # Past SQLAlchemy, whose own savepoints a handler may be about to nest into this one.
@@ -180,38 +236,33 @@ class HandlerConnection(Connection):
             cursor.close()
 
     def _touch(self) -> None:
-        if self.running and not self.touched:
+        if not self.touched:
             self.touched = True
             self._run(f"SAVEPOINT {SAVEPOINT}")
 
     def _before_statement(self, _: Connection, cursor: DBAPICursor, statement: str, *rest: Any) -> None:
         if not self.running:
             return
-        if _ENDS.match(statement):
-            self._refuse(" ".join(statement.split())[:60])
+        end = ending(statement)
+        if end is not None:
+            self.refuse(end)
         self._touch()
 
     def _before_end(self, _: Connection) -> None:
-        self._refuse("end")
+        self.refuse("end")
+
+
+def lost_error(cause: BaseException | None) -> DBAPIError:
+    """The error that says that the connection is gone, made from what told of it."""
+    if isinstance(cause, DBAPIError) and cause.connection_invalidated:
+        return cause
+    told = cause if isinstance(cause, Exception) else psycopg.OperationalError("the connection was lost")
+    return OperationalError("a statement of a handler", None, told, hide_parameters=True, connection_invalidated=True)
 
 
 def _note_error(context: ExceptionContext) -> None:
     connection = context.connection
     if isinstance(connection, HandlerConnection) and connection.running and connection.first_error is None:
-        connection.first_error = context.sqlalchemy_exception or context.original_exception
-
-
-class HandlerSession(Session):
-    """The session that a handler gets, bound to the open transaction; it cannot end it."""
-
-    def commit(self) -> None:
-        self._refuse("commit")
-
-    def rollback(self) -> None:
-        self._refuse("roll back")
-
-    def _refuse(self, what: str) -> None:
-        connection = self.bind
-        assert isinstance(connection, HandlerConnection)
-        connection.ended = connection.ended or what
-        raise connection._ended()
+        error = context.sqlalchemy_exception or context.original_exception
+        if not isinstance(error, TransactionEnded):
+            connection.first_error = error

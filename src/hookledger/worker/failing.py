@@ -1,0 +1,90 @@
+"""Failed attempts: each is tried again later, or becomes a dead letter (D10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from random import Random
+
+from sqlalchemy import Connection
+
+from hookledger.errors import Reject, Retry, UnreadableBody
+from hookledger.inbox import Inbox
+from hookledger.ledger.repository import Buried, NewFailure, Postponed, Repository
+from hookledger.retry import LONGEST_DELAY, RetryPolicy
+from hookledger.worker.fingerprint import fingerprint
+from hookledger.worker.outcome import Claimed, DeathReason, Failure, Settled, told
+
+Failures = Mapping[int, Sequence[Failure]]
+"""Those of a batch, by delivery id."""
+
+
+def verdict(of_delivery: Sequence[Failure], attempts: int, inbox: Inbox) -> DeathReason | None:
+    """Why a delivery is given up: a handler rejected it, or it cannot be read, or every handler that fails has
+    used up its attempts. None if it is tried again."""
+    errors = [failure.error for failure in of_delivery]
+    if any(isinstance(error, Reject) for error in errors):
+        return DeathReason.REJECTED
+    if any(isinstance(error, UnreadableBody) for error in errors):
+        return DeathReason.UNREADABLE
+    if all(inbox.retry_of(failure.handler).exhausted(attempts) for failure in of_delivery):
+        return DeathReason.FAILED
+    return None
+
+
+def delay(failure: Failure, policy: RetryPolicy, attempts: int, random: Random) -> float:
+    """Seconds until the next attempt: what the handler asked for by Retry(after=...), else its policy's.
+
+    A number that no calendar holds is taken for the policy's, since a wrong argument must not cost the delivery.
+    """
+    after = getattr(failure.error, "after", None) if isinstance(failure.error, Retry) else None
+    if isinstance(after, timedelta):
+        after = after.total_seconds()
+    if isinstance(after, int | float) and math.isfinite(after):
+        return min(max(0.0, float(after)), LONGEST_DELAY)
+    return policy.delay(attempts, random.random())
+
+
+def write_failed(
+    repository: Repository,
+    connection: Connection,
+    inbox: Inbox,
+    random: Random,
+    failed: Sequence[Claimed],
+    failures: Failures,
+) -> list[Settled]:
+    """Record failed attempts, and postpone or bury their deliveries. Returns what observers are told."""
+    rows: list[NewFailure] = []
+    postponed: list[Postponed] = []
+    buried: list[Buried] = []
+    settled: list[Settled] = []
+    for claimed in failed:
+        id, attempts = claimed.delivery.id, claimed.attempts
+        of_delivery = failures[id]
+        first = of_delivery[0]
+        marks = [fingerprint(failure.handler.name, failure.error) for failure in of_delivery]
+        rows += [
+            NewFailure(id, attempts, failure.handler.name, failure.words, mark)
+            for failure, mark in zip(of_delivery, marks, strict=True)
+        ]
+        reason = verdict(of_delivery, attempts, inbox)
+        if reason is None:
+            delays = [
+                delay(failure, policy, attempts, random)
+                for failure in of_delivery
+                if not (policy := inbox.retry_of(failure.handler)).exhausted(attempts)
+            ]
+            postponed.append(Postponed(id, attempts, min(delays), first.words))
+        else:
+            buried.append(Buried(id, attempts, reason.value, first.words, marks[0]))
+        outcome = "failed" if reason is None else f"dead ({reason.value})"
+        settled += [
+            told(claimed.delivery, failure.handler.name, outcome, error=failure.words) for failure in of_delivery
+        ]
+    repository.write_failures(connection, rows)
+    if postponed:
+        repository.postpone(connection, postponed)
+    if buried:
+        repository.bury(connection, buried)
+    return settled

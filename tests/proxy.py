@@ -1,0 +1,90 @@
+"""A TCP proxy on this machine that can fall silent: it takes bytes, hands none on, and closes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import make_url
+
+
+class Proxy:
+    """Hands bytes on to a server.
+
+    Args:
+        url: of the server, over TCP.
+    """
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        assert parsed.host is not None
+        assert parsed.port is not None
+        self._target = (parsed.host, parsed.port)
+        self._flows = threading.Event()
+        self._flows.set()
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.url = parsed.set(host="127.0.0.1", port=self.port).render_as_string(hide_password=False)
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def pause(self) -> None:
+        """Hand nothing on from now; new connections are taken, and get no answer."""
+        self._flows.clear()
+
+    def resume(self) -> None:
+        """Hand on what has come meanwhile, and go on."""
+        self._flows.set()
+
+    def replace(self) -> None:
+        """Close all connections, and serve new ones at the same address."""
+        self._close()
+        self._sockets = []
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        self._flows.set()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                self._sockets.append(client)
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        self._flows.wait()
+        try:
+            server = socket.create_connection(self._target)
+        except OSError:
+            client.close()
+            return
+        self._sockets.append(server)
+        threading.Thread(target=self._pump, args=(client, server), daemon=True).start()
+        self._pump(server, client)
+
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def _close(self) -> None:
+        for each in [self._listener, *self._sockets]:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+        self._flows.set()
