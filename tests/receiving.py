@@ -6,10 +6,10 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -27,8 +27,6 @@ WAYS = ("threads", "loop", "loop-async")
 
 KEY = "k-test-1"
 THREADS = 256
-
-Value = TypeVar("Value")
 
 
 def shop(name: str = "shop", **options: Any) -> Source:
@@ -141,22 +139,18 @@ class Receiving:
         futures = [self.start(request) for request in requests]
         return [future.result() for future in futures]
 
-    def call(self, function: Callable[[], Value]) -> Value:
-        """Run a function where the requests are received: in the event loop if there is one."""
+    def start_closing(self) -> Future[None]:
+        """Close the intake, and do not wait for that."""
         if self.way == "threads":
-            return function()
-
-        async def called() -> Value:
-            return function()
-
-        value: Value = self._loop.run(called())
-        return value
+            return self._threads.submit(self.intake.close)
+        return self._loop.start(self.intake.aclose())
 
     def close(self) -> None:
-        self._loop.run(self.intake.aclose())
         if isinstance(self.engine, AsyncEngine):
+            self._loop.run(self.intake.aclose())
             self._loop.run(self.engine.dispose())
         else:
+            self.intake.close()
             self.engine.dispose()
         self._loop.close()
         self._threads.shutdown()

@@ -206,7 +206,7 @@ class Repository:
     def read_bodies(self, connection: Connection, payloads: Sequence[tuple[datetime, int]]) -> dict[int, bytes]:
         """The bodies of payloads (received_at, id), by id."""
         parameters = bound("payload", ("received_at", "id"), payloads)
-        return {id: body for id, body in connection.exec_driver_sql(self.sql.read_bodies, parameters)}
+        return {row[0]: row[1] for row in connection.exec_driver_sql(self.sql.read_bodies, parameters)}
 
     def claim_one(self, connection: Connection, delivery_id: int, attempts: int, policy: RetryPolicy) -> int | None:
         """Charge an attempt to a delivery that crashed; the new count, or None if it is no longer ours."""

@@ -220,18 +220,19 @@ class Intake:
         return Response(error.status)
 
     async def aclose(self) -> None:
-        """Take no more, and let the commits that are under way end."""
+        """As `close`, from an event loop."""
         self._closed = True
         if isinstance(self._commits, CommitTasks):
             await self._commits.aclose()
         else:
-            self._commits.close()
+            await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def close(self) -> None:
-        """Take no more, and end the threads of a synchronous engine once the line is empty."""
+        """Take no more, and let what was taken be committed, within `answer_within`; then the engine may be disposed of.
+        With an asynchronous engine only `aclose` waits."""
         self._closed = True
         if isinstance(self._commits, CommitThreads):
-            self._commits.close()
+            self._commits.close(self.settings.answer_within)
 
     def _join(self, entry: Entry) -> None:
         if self._closed:

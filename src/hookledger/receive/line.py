@@ -94,6 +94,11 @@ class Line:
                 self.gathered.wait(patience)
             return self._take(most, most_bytes)
 
+    def wake(self) -> None:
+        """Have all who wait look again."""
+        with self._lock:
+            self.gathered.notify_all()
+
     def release(self, entries: list[Entry]) -> None:
         """Take finished entries off the count."""
         with self._lock:

@@ -37,8 +37,8 @@ class CommitThreads:
         self._commits = commits
         self._bounds = (most, most_bytes)
         self._lock = threading.Lock()
-        self._started = 0
-        self._announcing = False
+        self._committing: list[threading.Thread] = []
+        self._announcing: threading.Thread | None = None
         self._ending = False
         self._came = threading.Event()
 
@@ -48,26 +48,32 @@ class CommitThreads:
         Raises:
             Unavailable: if the process may start no thread.
         """
-        if self._started < self._commits or not self._announcing:
+        if len(self._committing) < self._commits or self._announcing is None:
             self._start()
 
-    def close(self) -> None:
-        """End the threads once the line is empty."""
+    def close(self, seconds: float) -> None:
+        """End the threads once the line is empty, and wait for that so long at the most."""
         self._ending = True
         self._came.set()
+        self._line.wake()
+        end = time.monotonic() + seconds
+        for thread in [*self._committing, *([self._announcing] if self._announcing else [])]:
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _start(self) -> None:
         with self._lock:
             try:
-                while self._started < self._commits:
-                    name = f"hookledger-commit-{self._started}"
-                    threading.Thread(target=self._commit, name=name, daemon=True).start()
-                    self._started += 1
-                if not self._announcing:
-                    threading.Thread(target=self._announce, name="hookledger-announce", daemon=True).start()
-                    self._announcing = True
+                while len(self._committing) < self._commits:
+                    name = f"hookledger-commit-{len(self._committing)}"
+                    thread = threading.Thread(target=self._commit, name=name, daemon=True)
+                    thread.start()
+                    self._committing.append(thread)
+                if self._announcing is None:
+                    thread = threading.Thread(target=self._announce, name="hookledger-announce", daemon=True)
+                    thread.start()
+                    self._announcing = thread
             except RuntimeError as error:
-                if self._started == 0:
+                if not self._committing:
                     raise Unavailable(f"no thread to commit in can be started: {error}") from error
 
     def _commit(self) -> None:

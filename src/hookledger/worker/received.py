@@ -13,7 +13,6 @@ from hookledger.inbox import Inbox
 from hookledger.ledger.repository import ClaimedRow
 from hookledger.worker.outcome import Claimed
 
-
 LARGEST_READ = 32 * 1024 * 1024
 """Bytes of large bodies that one claim reads. A single one may be larger."""
 

