@@ -12,6 +12,7 @@ HookledgerError
 │   ├── BodyTooLarge              413: body over the limit
 │   ├── UnsupportedEncoding       415: a Content-Encoding the source does not take
 │   └── Unavailable               503: database away, line full; the sender tries again
+│       └── KeysUnavailable       503: the provider's key server does not answer
 ├── ClientGone                    the sender broke off in the middle of the body
 ├── BodyConsumed                  something before the receiver has read the body
 ├── UnreadableBody                the body verified, but is not what the source sends
@@ -25,6 +26,7 @@ HookledgerError
 
 from __future__ import annotations
 
+import enum
 from datetime import timedelta
 
 
@@ -55,10 +57,46 @@ class Refused(HookledgerError):
     retry_after: int | None = None
 
 
+class Cause(enum.Enum):
+    """Why a request did not verify, for programs; the message of `NotVerified` says it to people.
+
+    A verifier gives those of the first part. Those of the second are found by `hookledger.sources.diagnosis`.
+    """
+
+    OTHER = "other"
+    SIGNATURE_MISSING = "signature-missing"
+    SIGNATURE_MALFORMED = "signature-malformed"
+    NO_MATCH = "no-match"
+    BODY_CHANGED = "body-changed"
+    CLOCK = "clock"
+    TIMESTAMP_MALFORMED = "timestamp-malformed"
+    UNKNOWN_ACCOUNT = "unknown-account"
+    KEY_NOT_TRUSTED = "key-not-trusted"
+
+    WRONG_SECRET = "wrong-secret"  # noqa: S105
+    WRONG_URL = "wrong-url"
+    BODY_RESERIALISED = "body-reserialised"
+    LINE_END_CHANGED = "line-end-changed"
+    OTHER_PROVIDER = "other-provider"
+
+
 class NotVerified(Refused):
-    """The signature, token or timestamp is wrong. Check the secret of the source against the provider's."""
+    """The signature, token or timestamp is wrong. Check the secret of the source against the provider's.
+
+    Args:
+        message: for the log; it holds neither a secret nor the right signature.
+        cause: the same for programs.
+        details: what belongs to the cause, e.g. `clock_offset` in seconds, or the name of the `header`.
+    """
 
     status = 401
+
+    def __init__(
+        self, message: str = "the request does not verify", cause: Cause = Cause.OTHER, **details: str | int | float
+    ) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.details = details
 
 
 class NotUnderstood(Refused):
@@ -97,6 +135,11 @@ class Unavailable(Refused):
 
     status = 503
     retry_after = 5
+
+
+class KeysUnavailable(Unavailable):
+    """The provider's keys could not be fetched in time, so nothing can be verified. The sender tries again; if it
+    lasts, let the receiver reach the provider's key server over https."""
 
 
 class ClientGone(HookledgerError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -57,11 +57,10 @@ class Options:
     worker: bool = False
 
     @property
-    def settings(self) -> IntakeSettings | None:
-        if self.max_body_bytes is None and self.answer_probes:
-            return None
-        limit = self.max_body_bytes or IntakeSettings().max_body_bytes
-        return IntakeSettings(max_body_bytes=limit, answer_probes=self.answer_probes)
+    def settings(self) -> IntakeSettings:
+        # A busy machine may take longer for a commit of 25 MiB than a receiver gives it by default.
+        settings = IntakeSettings(answer_within=60, answer_probes=self.answer_probes)
+        return settings if self.max_body_bytes is None else replace(settings, max_body_bytes=self.max_body_bytes)
 
 
 SETTINGS = WorkerSettings(slots=2, grace=5)

@@ -17,7 +17,7 @@ Serve = Callable[..., Served]
 
 @pytest.fixture(scope="session")
 def servers(databases: Databases) -> Iterator[Callable[[str], Served]]:
-    """A receiver of a kind with the default settings, started when it is first asked for."""
+    """A receiver of a kind without options, started when it is first asked for."""
     started: dict[str, Served] = {}
     with ExitStack() as stack:
 
@@ -33,7 +33,7 @@ def servers(databases: Databases) -> Iterator[Callable[[str], Served]]:
 
 @pytest.fixture(params=KINDS)
 def served(request: pytest.FixtureRequest, servers: Callable[[str], Served]) -> Served:
-    """A receiver with the default settings; the test runs over every kind of server."""
+    """A receiver without options; the test runs over every kind of server."""
     return servers(request.param)
 
 

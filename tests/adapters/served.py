@@ -58,8 +58,7 @@ class Served:
         """One request on a connection of its own, and its answer. All is sent before the answer is read, as most
         clients do: a server that closes before it has taken all fails the test."""
         with self.connect() as wire:
-            wire.send(head(method, path, headers))
-            wire.send(body)
+            wire.send(head(method, path, headers) + body)
             return wire.answer(method)
 
     def post(self, body: bytes, event: str, *, path: str | None = None, headers: HeaderList = ()) -> Answer:

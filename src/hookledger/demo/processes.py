@@ -112,7 +112,8 @@ class Children:
     def start_worker(self) -> None:
         """Start one worker more; it takes up work when it is ready."""
         self._started += 1
-        arguments = ["worker", "hookledger.demo.hooks:inbox", "--log-level", "warning"]
+        # All batches are about the same few hundred resources, so more slots would wait for one another.
+        arguments = ["worker", "hookledger.demo.hooks:inbox", "--slots", "1", "--log-level", "warning"]
         self._workers.append(Child(f"worker {self._started}", arguments, self._database_url))
 
     def kill_worker(self) -> None:

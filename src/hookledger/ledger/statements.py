@@ -48,8 +48,9 @@ LARGEST_COMMON = 64 * 1024  # bytes; a larger body is not read by the claim itse
 
 
 def _next(schema: str, sequence: str) -> Any:
-    quote = DIALECT.identifier_preparer.quote
-    name = f"{quote(schema)}.{quote(sequence)}".replace("'", "''")
+    # Quoted by hand: the preparer doubles percent signs, and the compiler doubles those of a literal again.
+    quoted = '"' + schema.replace('"', '""') + '"'
+    name = f"{quoted}.{sequence}".replace("'", "''")
     return func.nextval(literal_column(f"'{name}'::regclass"))
 
 

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 TRIES = 4
 """How often a commit is tried after a deadlock or on a connection that turned out dead."""
-SECONDS_AN_EVENT = 0.0005
+SECONDS_AN_EVENT = 0.002
 SECONDS_A_BYTE = 1 / (4 * 1024 * 1024)
 """What the watchdog allows a large commit in addition: a slow server, but one that gets on."""
 

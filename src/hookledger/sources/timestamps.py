@@ -1,0 +1,37 @@
+"""Timestamps that senders sign: how they are written, and how old they may be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from hookledger.errors import UncomparableVersion
+from hookledger.version import read_version
+
+TimestampUnit = Literal["seconds", "milliseconds", "iso8601"]
+
+UNITS = ("seconds", "milliseconds", "iso8601")
+DEFAULT_TOLERANCE = 300.0  # seconds
+LONGEST_TIMESTAMP = 20  # digits
+
+
+def read_timestamp(timestamp: bytes, unit: TimestampUnit) -> float | None:
+    """Unix time in seconds, or None if the bytes are no such timestamp."""
+    if unit == "iso8601":
+        try:
+            version = read_version(timestamp.decode("ascii"))
+        except (UncomparableVersion, UnicodeDecodeError):
+            return None
+        return None if version is None else float(version[0])
+    # bytes.isdigit knows ASCII digits only; whole numbers only, so that no part of the message can be
+    # taken for a fraction of the timestamp.
+    if not timestamp.isdigit() or len(timestamp) > LONGEST_TIMESTAMP:
+        return None
+    return int(timestamp) / (1000 if unit == "milliseconds" else 1)
+
+
+def write_timestamp(now: float, unit: TimestampUnit) -> str:
+    """A Unix time in seconds as a sender would write it."""
+    if unit == "iso8601":
+        return datetime.fromtimestamp(now, UTC).isoformat()
+    return str(int(now * 1000) if unit == "milliseconds" else int(now))

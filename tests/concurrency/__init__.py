@@ -1,0 +1,1 @@
+"""Several workers, real processes, and what happens when they are killed."""

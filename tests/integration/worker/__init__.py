@@ -1,0 +1,1 @@
+"""The worker on a real database, in all ways in which it runs handlers."""
