@@ -15,11 +15,11 @@ BODY = f"""
     convert_to(
         left(
             format(
-                '{{"id": "evt_%%s", "type": "{EVENT_TYPE}", "version": %%s, "data": {{"object": {{"id": "cus_%%s"}}}}, ',
+                '{{"id": "evt_%%s", "type": "{EVENT_TYPE}", "version": %%s, "data": {{"object": {{"id": "cus_%%s", ',
                 number, number, number %% %(resources)s
             ) || '"more": "' || %(more)s::text,
-            %(body)s - 2
-        ) || '"}}',
+            %(body)s - 4
+        ) || '"}}}}}}',
         'UTF8'
     )
 """

@@ -9,6 +9,7 @@ import ctypes
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,13 @@ def end_with_parent(parent: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if os.getppid() != parent:
         os._exit(1)
+
+
+def allow_many_descriptors() -> int:
+    """Raise the limit of open files to what this process may have. Returns that."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
 
 
 class Workers:

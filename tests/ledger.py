@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 
@@ -49,7 +49,8 @@ class Ledger:
         schema: of the ledger.
     """
 
-    def __init__(self, url: str, schema: str = "hookledger") -> None:
+    def __init__(self, url: str | URL, schema: str = "hookledger") -> None:
+        self.url = make_url(url)
         quoted = schema.replace("%", "%%").replace('"', '""')
         self._engine = create_engine(url, poolclass=NullPool, execution_options={"isolation_level": "AUTOCOMMIT"})
         self._in_schema = f'SET search_path TO "{quoted}"'

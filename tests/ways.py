@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from hookledger import Delivery, Inbox
 from hookledger import engine as engines
 from hookledger.worker import Settled, Worker, WorkerSettings
+from tests.processes import DEADLINE_SECONDS
 
 Body = Callable[[Delivery, Connection], Any]
 SessionBody = Callable[[Delivery, Session], Any]
@@ -110,7 +111,12 @@ class Way:
                 if inspect.isawaitable(disposed):
                     await disposed
 
-        asyncio.run(run())
+        async def run_in_time() -> None:
+            # A worker that cannot go on tries for ever; a test must not.
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                await run()
+
+        asyncio.run(run_in_time())
 
 
 async def _awaited(awaitable: Awaitable[None]) -> None:

@@ -7,7 +7,6 @@ import importlib.util
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +25,9 @@ MEASURED_AGAINST = {
     "procrastinate": OURS,
 }
 """The rivals, in the order in which they run, and which of ours each is compared with."""
+CALIBRATED = ("pgqueuer", "oban", "procrastinate")
+TRIES = 2
+"""Of each of a rival's settings; the better one counts."""
 NEEDS = {"pgqueuer": ("pgqueuer", "asyncpg", "uvloop"), "procrastinate": ("procrastinate", "uvloop")}
 
 
@@ -68,21 +70,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measure, and return the result."""
     rivals = _chosen(options.only)
-    with ExitStack() as stack:
-        server = stack.enter_context(running_server())
-        not_measured: dict[str, str] = {}
-        contenders = []
-        for name in _with_ours(rivals):
-            try:
-                contenders.append(_contender(name, options, server))
-            except Failed as error:
-                not_measured[name] = str(error)
-                tell(f"{name} is not measured: {error}")
+    with running_server() as server:
+        contenders, calibration, not_measured = _contenders(rivals, options, server)
         rates: dict[str, list[float]] = defaultdict(list)
         outcomes: dict[str, dict[str, int]] = {}
         for number in range(options.runs):
-            for contender in contenders:
-                result = measure(contender, server)
+            for contender in list(contenders):
+                try:
+                    result = measure(contender, server)
+                except Failed as error:
+                    if contender.module == OURS:
+                        raise
+                    contenders.remove(contender)
+                    rates.pop(contender.name, None)
+                    _leave_out(contender.name, error, not_measured)
+                    continue
                 rate = contender.job.deliveries / result["seconds"]
                 rates[contender.name].append(round(rate, 1))
                 outcomes.update({contender.name: result["outcomes"]} if "outcomes" in result else {})
@@ -97,14 +99,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             "rates_per_second": dict(rates),
             "not_measured": not_measured,
             "outcomes_of_last_run": outcomes,
-            "settings": {
-                contender.name: {
-                    "deliveries": contender.job.deliveries,
-                    "workers": contender.job.workers,
-                    **contender.job.variant,
-                }
-                for contender in contenders
-            },
+            "settings": {contender.name: _settings(contender.job) for contender in contenders},
+            "calibration": calibration,
             "options": _told(options),
             "machine": machine(),
             "server": server.settings,
@@ -144,7 +140,31 @@ def _with_ours(rivals: Sequence[str]) -> list[str]:
     return [name for name in order if name in wanted or name in rivals]
 
 
-def _contender(name: str, options: argparse.Namespace, server: Server) -> Contender:
+def _contenders(
+    rivals: Sequence[str], options: argparse.Namespace, server: Server
+) -> tuple[list[Contender], dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Those that can be measured, what their settings gave, and why others cannot."""
+    contenders = []
+    calibration: dict[str, list[dict[str, Any]]] = {}
+    not_measured: dict[str, str] = {}
+    for name in _with_ours(rivals):
+        try:
+            contender = _contender(name, options)
+            if contender.module in CALIBRATED:
+                contender, calibration[name] = _calibrated(contender, server, try_all=not options.no_calibration)
+        except Failed as error:
+            _leave_out(name, error, not_measured)
+        else:
+            contenders.append(contender)
+    return contenders, calibration, not_measured
+
+
+def _leave_out(name: str, error: Failed, not_measured: dict[str, str]) -> None:
+    not_measured[name] = str(error)
+    tell(f"{name} is not measured: {error}")
+
+
+def _contender(name: str, options: argparse.Namespace) -> Contender:
     insert = name in (OURS_INSERT, "plain_insert")
     job = Job(
         url="",
@@ -162,25 +182,28 @@ def _contender(name: str, options: argparse.Namespace, server: Server) -> Conten
     if missing:
         raise Failed(f"{' and '.join(missing)} missing: pip install '.[benchmarks]'")
     python = python_with_oban() if name == "oban" else sys.executable
-    contender = Contender(name, name.removesuffix("_insert"), job, python)
-    if name in ("pgqueuer", "oban", "procrastinate"):
-        return _calibrated(contender, server, try_all=not options.no_calibration)
-    return contender
+    return Contender(name, name.removesuffix("_insert"), job, python)
 
 
-def _calibrated(contender: Contender, server: Server, *, try_all: bool) -> Contender:
-    """The contender with its fastest settings: a rival must not lose by how we set it up."""
+def _calibrated(contender: Contender, server: Server, *, try_all: bool) -> tuple[Contender, list[dict[str, Any]]]:
+    """The contender with its fastest settings, for a rival must not lose by how we set it up; and what each gave."""
     found = run_program("benchmarks.drain.variants", [contender.module], python=contender.python)
     variants: list[dict[str, Any]] = found["variants"]
-    best, fastest = variants[0], 0.0
+    best, fastest, tried = variants[0], 0.0, []
     for variant in variants if try_all else []:
         deliveries = min(found["calibration"], contender.job.deliveries)
         job = replace(contender.job, deliveries=deliveries, variant=variant)
-        rate = job.deliveries / measure(replace(contender, job=job), server)["seconds"]
+        seconds = [measure(replace(contender, job=job), server)["seconds"] for _ in range(TRIES)]
+        rate = deliveries / min(seconds)
+        tried.append({**variant, "per_second": round(rate, 1)})
         tell(f"{contender.name} with {variant}: {rate:,.0f} a second")
         if rate > fastest:
             best, fastest = variant, rate
-    return replace(contender, job=replace(contender.job, variant=best))
+    return replace(contender, job=replace(contender.job, variant=best)), tried
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    return {"deliveries": job.deliveries, "workers": job.workers, **job.variant}
 
 
 def _told(options: argparse.Namespace) -> dict[str, Any]:

@@ -28,7 +28,10 @@ def make_inbox(*, insert: bool, asynchronous: bool) -> Inbox:
         insert: whether it makes an INSERT of its own through `tx`.
         asynchronous: whether it is an asynchronous function.
     """
-    inbox = Inbox(hmac_source(SOURCE, header="X-Signature", secrets="benchmark", resource="data.object.id", version="version"))
+    source = hmac_source(
+        SOURCE, header="X-Signature", secrets="benchmark", resource="data.object.id", version="version"
+    )
+    inbox = Inbox(source)
     register = inbox.snapshot(SOURCE, EVENT_TYPE, name=HANDLER)
     if asynchronous:
 
@@ -62,10 +65,7 @@ def drain(url: str, settings: WorkerSettings, insert: bool, asynchronous: bool, 
 
     async def main() -> None:
         size = settings.slots + SPARE_CONNECTIONS
-        if asynchronous:
-            engine = create(url, asynchronous=True, pool_size=size)
-        else:
-            engine = create(url, pool_size=size)
+        engine = create(url, asynchronous=True, pool_size=size) if asynchronous else create(url, pool_size=size)
         worker = Worker(inbox, engine, settings)
         if at_most is not None:
             worker = Worker(inbox, engine, settings, observe=_stopping_after(at_most, lambda: worker.stop()))

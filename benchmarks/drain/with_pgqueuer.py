@@ -10,7 +10,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import psycopg
 import uvloop
 from pgqueuer import PgQueuer

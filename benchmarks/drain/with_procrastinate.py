@@ -48,7 +48,7 @@ def work(job: Job) -> dict[str, Any]:
 
 
 def _app(job: Job) -> tuple[App, Any]:
-    app = App(PsycopgConnector())
+    app = App(connector=PsycopgConnector())
 
     @app.task(name="customer_updated")
     async def customer_updated() -> None:

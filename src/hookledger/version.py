@@ -64,7 +64,7 @@ def _one(value: Any) -> int | Decimal:
     if isinstance(value, Decimal):
         usable = value.is_finite() and abs(value.adjusted()) <= LONGEST_NUMBER
         if not usable or len(value.as_tuple().digits) > 2 * LONGEST_NUMBER:
-            raise UncomparableVersion(f"the version {value} is not a finite number of usable size")
+            raise UncomparableVersion(f"the version {str(value)[:60]} is not a finite number of usable size")
         return value
     if isinstance(value, datetime):
         return time_version(value)

@@ -42,6 +42,8 @@ class Options:
         database_url: where the ledger is.
         max_body_bytes: the receiver's; None for its default.
         answer_probes: the receiver's.
+        answer_within: the receiver's, in seconds. A busy machine may take longer for a commit of 25 MiB than a receiver
+            gives it by default.
         body_timeout: the receiver's, in seconds; ASGI only.
         csrf: "before" or "after": when Flask-WTF's CSRFProtect is set up; "nested": before, in another blueprint.
         max_content_length: Flask's setting, in bytes.
@@ -51,6 +53,7 @@ class Options:
     database_url: str
     max_body_bytes: int | None = None
     answer_probes: bool = True
+    answer_within: float = 60.0
     body_timeout: float = 30.0
     csrf: str | None = None
     max_content_length: int | None = None
@@ -58,8 +61,7 @@ class Options:
 
     @property
     def settings(self) -> IntakeSettings:
-        # A busy machine may take longer for a commit of 25 MiB than a receiver gives it by default.
-        settings = IntakeSettings(answer_within=60, answer_probes=self.answer_probes)
+        settings = IntakeSettings(answer_within=self.answer_within, answer_probes=self.answer_probes)
         return settings if self.max_body_bytes is None else replace(settings, max_body_bytes=self.max_body_bytes)
 
 

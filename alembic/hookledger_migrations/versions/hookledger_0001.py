@@ -79,6 +79,7 @@ def upgrade(op: Operations, schema: str) -> None:
         moment("due_at", default=True),
         sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
         text("last_error", nullable=True),
+        sa.Column("revisited", sa.Boolean, nullable=False, server_default="false"),
         sa.PrimaryKeyConstraint("delivery_id", name="pending_pkey"),
         schema=schema,
         # Every row is updated once or more and then deleted: room for new versions in the same page, and a

@@ -57,9 +57,35 @@ def version_text(version: Iterable[Any] | None) -> str | None:
     return None if version is None else "{" + ",".join([str(part) for part in version]) + "}"
 
 
-def bound(name: str, columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Parameters for `rows`: the values, given row by row, turned into one list a column."""
+def bound(name: str, columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Parameters for `rows`: the values, given row by row, turned into one array a column."""
     if not values:
-        return {f"{name}_{label}": [] for label in columns}
+        return {f"{name}_{label}": "{}" for label in columns}
     turned = zip(*values, strict=True)
-    return {f"{name}_{label}": list(listed) for label, listed in zip(columns, turned, strict=True)}
+    return {f"{name}_{label}": array(column) for label, column in zip(columns, turned, strict=True)}
+
+
+def array(values: Sequence[Any]) -> str | list[Any]:
+    """An array as PostgreSQL reads it from text; writing it here takes a fraction of the driver's time.
+
+    Bytes are left to the driver, which sends them in binary.
+    https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
+    """
+    kinds = set(map(type, values))
+    if bytes in kinds:
+        return list(values)
+    if kinds == {str}:
+        joined = '","'.join(values)
+        if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
+            return f'{{"{joined}"}}'
+    elif kinds == {int}:
+        return f"{{{','.join(map(str, values))}}}"
+    return f"{{{','.join(map(_element, values))}}}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)

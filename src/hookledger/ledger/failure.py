@@ -70,6 +70,11 @@ def is_hindrance(error: BaseException) -> bool:
     return sqlstate(error) in HINDRANCES
 
 
+def is_demoted(error: BaseException) -> bool:
+    """Whether the server has become a standby: the connection is sound, but leads to the wrong server."""
+    return sqlstate(error) == "25006"
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, whoever's statement noticed it."""
     if isinstance(error, DBAPIError):

@@ -106,6 +106,8 @@ def tables(schema: str) -> Tables:
         _moment("due_at", default=True),
         Column("attempts", Integer, nullable=False, server_default="0"),
         Column("last_error", Text),
+        # False only until the first claim of what a receipt made pending: then there can be no effects to look up.
+        Column("revisited", Boolean, nullable=False, server_default="false"),
         PrimaryKeyConstraint("delivery_id", name="pending_pkey"),
         Index("pending_due_at_delivery_id_idx", "due_at", "delivery_id"),
     )

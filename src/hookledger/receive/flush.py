@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
-from hookledger.ledger.failure import is_conflict, is_hindrance, is_outage
+from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage
 from hookledger.ledger.repository import Copy, NewEvent, NewRequest, Repeated, Repository
 from hookledger.receive.announce import announce
 from hookledger.receive.line import Entry, Outcome
@@ -133,6 +133,11 @@ class Committer:
                         watch.see(connection.connection.driver_connection)
                         with connection.begin():
                             yield connection
+                    except DBAPIError as error:
+                        if is_demoted(error):
+                            # A new connection may lead to the server that is the primary now.
+                            connection.invalidate()
+                        raise
                     finally:
                         if watch.end() is not None:
                             # The request to cancel may still be on its way, and must not hit the next user.

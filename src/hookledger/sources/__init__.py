@@ -1,12 +1,84 @@
-"""The senders that hookledger knows, and the generic one."""
+"""The senders that hookledger knows, and the generic one.
 
-from __future__ import annotations
+Providers are imported when they are first used; `catalogue` lists them.
+"""
 
-from hookledger.delivery import Event
-from hookledger.sources.github import github
-from hookledger.sources.hmac_source import hmac_source
-from hookledger.sources.source import Source, Verifier
-from hookledger.sources.standard_webhooks import standard_webhooks
-from hookledger.sources.stripe import stripe
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Event", "Source", "Verifier", "github", "hmac_source", "standard_webhooks", "stripe"]
+if TYPE_CHECKING:
+    from hookledger.delivery import Event
+    from hookledger.sources.accounts import Account
+    from hookledger.sources.hmac_source import hmac_source
+    from hookledger.sources.provider import Provider
+    from hookledger.sources.providers.discord import discord
+    from hookledger.sources.providers.github import github
+    from hookledger.sources.providers.gitlab import gitlab
+    from hookledger.sources.providers.hubspot import hubspot
+    from hookledger.sources.providers.mailgun import mailgun
+    from hookledger.sources.providers.sendgrid import sendgrid
+    from hookledger.sources.providers.shopify import shopify
+    from hookledger.sources.providers.slack import slack
+    from hookledger.sources.providers.square import square
+    from hookledger.sources.providers.standard_webhooks import standard_webhooks
+    from hookledger.sources.providers.stripe import stripe
+    from hookledger.sources.providers.telegram import telegram
+    from hookledger.sources.providers.twilio import twilio
+    from hookledger.sources.providers.zoom import zoom
+    from hookledger.sources.source import Source, Verified, Verifier
+
+__all__ = [
+    "Account",
+    "Event",
+    "Provider",
+    "Source",
+    "Verified",
+    "Verifier",
+    "discord",
+    "github",
+    "gitlab",
+    "hmac_source",
+    "hubspot",
+    "mailgun",
+    "sendgrid",
+    "shopify",
+    "slack",
+    "square",
+    "standard_webhooks",
+    "stripe",
+    "telegram",
+    "twilio",
+    "zoom",
+]
+
+_ELSEWHERE = {
+    "Account": "hookledger.sources.accounts",
+    "Event": "hookledger.delivery",
+    "Provider": "hookledger.sources.provider",
+    "Source": "hookledger.sources.source",
+    "Verified": "hookledger.sources.source",
+    "Verifier": "hookledger.sources.source",
+    "hmac_source": "hookledger.sources.hmac_source",
+}
+_WITH_FUNCTION = ("github", "standard_webhooks", "stripe")
+"""Providers with a function of their own, named as their module, that makes the source."""
+
+
+def __getattr__(name: str) -> object:
+    module, attribute = _ELSEWHERE.get(name), name
+    if name in _WITH_FUNCTION:
+        module = f"hookledger.sources.providers.{name}"
+    elif module is None and name in __all__:
+        from hookledger.sources.catalogue import BUILT_IN, PACKAGE
+
+        where, _, attribute = BUILT_IN[name.replace("_", "-")].partition(":")
+        module = f"{PACKAGE}.{where}"
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(module), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

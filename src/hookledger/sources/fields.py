@@ -1,177 +1,211 @@
-"""Where a configurable source finds the id, type, resource and version of an event: paths, headers, functions."""
+"""Where a source finds the id, type, resource and version of an event: paths, headers, functions."""
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+from urllib.parse import parse_qs
 
-from hookledger.delivery import Delivery, Event
 from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Request
-from hookledger.sources.reading import (
-    Lookup,
-    VersionUnit,
-    event_type_of,
-    in_document,
-    in_form,
-    moment,
-    read_form,
-    read_json,
-)
-from hookledger.storable import identifier
+from hookledger.sources.reading import Lookup, in_document
+
+HEADER = "header:"
+QUERY = "query:"
+ROOT = "root:"
+OUTER = "outer:"
+SIGNED_ID = "signed:id"
+"""As an event id: the id that the scheme of the provider signs."""
+MOST_QUERY_FIELDS = 1000
+
+Format = Literal["json", "form", "bytes", "json-or-form"]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Several fields that together tell events apart.
+
+    Args:
+        fields: each as a `Field` is written; one that ends with "?" may be missing, all others must be there.
+        by: what stands between them. In the values it is escaped, so that different values never look alike.
+    """
+
+    fields: tuple[str, ...]
+    by: str = "/"
+
+
+def joined(*fields: str, by: str = "/") -> Joined:
+    """An id, resource or type put together from several fields: `joined("data.type", "data.id")`."""
+    return Joined(fields, by)
+
+
+@dataclass(frozen=True, slots=True)
+class OfItem:
+    """A field that a function reads from the document of the event: the body, or the item of a batch."""
+
+    function: Callable[[Any], Any]
+
 
 Field = str | Callable[[Request], Any]
 """A dotted path into the body ("data.items.0.id"), "header:Name", or a function of the request."""
 
-Deleted = str | Sequence[str] | Callable[[Delivery], bool]
-"""Patterns of event types, or a function of the delivery."""
-
-Format = Literal["json", "form", "bytes"]
-
-HEADER = "header:"
-
-_Reader = Callable[[Request, Any], Any]
+OneField = str | Joined | OfItem | Callable[[Request], Any]
+ProviderField = OneField | tuple[OneField, ...]
+"""A field; or several, of which the first that is there counts. Paths lead into the event's own part of the body;
+in a batch "root:a.b" leads into the whole body, and "outer:a.b" into the object that holds the list of items."""
 
 
-def _as_bytes(body: bytes) -> bytes:
-    return body
+@dataclass(slots=True)
+class Look:
+    """What a field is looked up in: a request, its parsed body, and the event's own part of it."""
+
+    request: Request
+    document: Any
+    item: Any
+    outer: Any
+    lookup: Lookup = in_document
 
 
-READERS: dict[Format, Callable[[bytes], Any]] = {"json": read_json, "form": read_form, "bytes": _as_bytes}
-LOOKUPS: dict[Format, Lookup] = {"json": in_document, "form": in_form}
+Reader = Callable[[Look], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _FieldReader:
-    """One field of an event, ready to be read."""
-
-    option: str
-    read: _Reader
-
-    def __call__(self, request: Request, document: Any) -> Any:
-        try:
-            return self.read(request, document)
-        except Exception as error:
-            # A user's function that trips over what a sender sent: kept and shown, never a 500.
-            raise UnreadableBody(
-                f"the function {self.option}= raised {type(error).__name__}: {str(error)[:200]}"
-            ) from error
-
-
-def _field_reader(option: str, field: Field | None, format: Format) -> _FieldReader | None:
-    if field is None:
-        return None
-    if callable(field):
-        return _FieldReader(option, lambda request, _: field(request))
-    if not isinstance(field, str) or not field.strip():
-        raise SetupError(f'{option}={field!r} must be a path such as "data.id", "header:Name" or a function')
-    if field.startswith(HEADER):
-        name = field.removeprefix(HEADER).strip()
-        if not name:
-            raise SetupError(f'{option}={field!r} lacks the name of the header, as in "header:X-Event-Id"')
-        return _FieldReader(option, lambda request, _: request.headers.get(name))
-    lookup = LOOKUPS.get(format)
-    if lookup is None:
-        raise SetupError(
-            f'{option}={field!r} is a path, but format="bytes" has no document: use "header:Name", a function or None'
-        )
-    path = tuple(field.split("."))
-    if not all(path):
-        raise SetupError(f"{option}={field!r} has an empty step between its dots")
-    return _FieldReader(option, lambda _, document: lookup(document, path))
-
-
-class EventFields:
-    """Reads the one event of a request.
+def field_reader(option: str, field: ProviderField | None, format: Format) -> Reader | None:
+    """A field, ready to be read.
 
     Args:
+        option: what it is, for messages.
+        field: where it is found; None if nowhere.
         format: what the body is.
-        event_id, event_type, resource, version: where each is found; None where the sender gives none.
-        version_unit: set if the version is a number of seconds or milliseconds since 1970.
 
     Raises:
         SetupError: for a field that could not be read.
     """
+    if field is None:
+        return None
+    if isinstance(field, tuple):
+        readers = [_one(option, each, format) for each in field]
+        if not readers:
+            raise SetupError(f"{option}=() has no alternatives: give a path, or None")
+        return _First(tuple(readers))
+    return _one(option, field, format)
 
-    def __init__(
-        self,
-        format: Format,
-        *,
-        event_id: Field | None,
-        event_type: Field | None,
-        resource: Field | None,
-        version: Field | None,
-        version_unit: VersionUnit | None = None,
-    ) -> None:
-        if format not in READERS:
-            raise SetupError(f"format={format!r} is not known: use json, form or bytes")
-        if version_unit is not None and version_unit not in get_args(VersionUnit):
-            raise SetupError(f"version_unit={version_unit!r} is not known: use seconds, milliseconds or None")
-        if version_unit is not None and version is None:
-            raise SetupError("version_unit is given without version: say where the version is found")
-        self._read_body = READERS[format]
-        self._event_id = _field_reader("event_id", event_id, format)
-        self._event_type = _field_reader("event_type", event_type, format)
-        self._resource = _field_reader("resource", resource, format)
-        self._version = _field_reader("version", version, format)
-        self._version_unit = version_unit
 
-    def read(self, request: Request) -> tuple[Event]:
-        """The event; one that cannot be read bears the reason, and its id if that is in a header."""
-        unreadable: list[str] = []
-        document: Any = None
-
-        def found(reader: _FieldReader | None) -> Any:
-            if reader is None:
-                return None
-            try:
-                return reader(request, document)
-            except UnreadableBody as error:
-                unreadable.append(str(error))
-                return None
-
-        try:
-            document = self._read_body(request.body)
-        except UnreadableBody as error:
-            # Paths then lead nowhere, while headers can still be read.
-            event_id = identifier(found(self._event_id))
-            return (Event(event_id, event_type_of(found(self._event_type)), unreadable=str(error)),)
-        version = found(self._version)
-        if self._version_unit is not None:
-            version = moment(version, self._version_unit)
-        event = Event(
-            event_id=identifier(found(self._event_id)),
-            event_type=event_type_of(found(self._event_type)),
-            resource=identifier(found(self._resource)),
-            version=version,
-            unreadable=unreadable[0] if unreadable else None,
+def _one(option: str, field: OneField, format: Format) -> Reader:
+    if isinstance(field, Joined):
+        if not field.fields or not field.by:
+            raise SetupError(f"{option}=joined() needs fields to join, and something to stand between them")
+        parts = [(_one(option, each.removesuffix("?"), format), each.endswith("?")) for each in field.fields]
+        return _JoinedReader(tuple(parts), field.by)
+    if isinstance(field, OfItem):
+        return _guarded(option, lambda look: field.function(look.item))
+    if callable(field):
+        return _guarded(option, lambda look: field(look.request))
+    if not isinstance(field, str) or not field.strip():
+        raise SetupError(f'{option}={field!r} must be a path such as "data.id", "header:Name" or a function')
+    for kind in (HEADER, QUERY):
+        if field.startswith(kind):
+            name = field.removeprefix(kind).strip()
+            if not name:
+                raise SetupError(f'{option}={field!r} lacks the name of the {kind[:-1]}, as in "{kind}X-Event-Id"')
+            return _in_header(name) if kind == HEADER else _in_query(name)
+    if format == "bytes":
+        raise SetupError(
+            f'{option}={field!r} is a path, but format="bytes" has no document: use "header:Name", a function or None'
         )
-        return (event,)
+    within = next((each for each in (ROOT, OUTER) if field.startswith(each)), "")
+    path = tuple(field.removeprefix(within).split("."))
+    if not all(path):
+        raise SetupError(f"{option}={field!r} has an empty step between its dots")
+    if within == ROOT:
+        return lambda look: look.lookup(look.document, path)
+    if within == OUTER:
+        return lambda look: look.lookup(look.outer, path)
+    return lambda look: look.lookup(look.item, path)
 
-    def document(self, delivery: Delivery) -> Any:
-        """The document of a delivery.
 
-        Raises:
-            UnreadableBody: if the body is not what was configured.
-        """
-        return self._read_body(delivery.body)
+def _in_header(name: str) -> Reader:
+    return lambda look: look.request.headers.get(name)
 
 
-def deletion(deleted: Deleted) -> Callable[[Delivery], bool]:
-    """The function that tells whether a delivery says that its resource is gone.
+def _in_query(name: str) -> Reader:
+    def read(look: Look) -> Any:
+        try:
+            found = parse_qs(look.request.query, max_num_fields=MOST_QUERY_FIELDS)
+        except ValueError:
+            return None
+        return found.get(name, [None])[0]
 
-    Raises:
-        SetupError: for patterns that are no texts.
-    """
-    if callable(deleted):
-        return deleted
-    patterns = (deleted,) if isinstance(deleted, str) else deleted
-    if not isinstance(patterns, Sequence) or not all(isinstance(each, str) and each for each in patterns):
-        raise SetupError("deleted must be patterns of event types, or a function of the delivery")
-    if not patterns:
-        return lambda _: False
-    pattern = re.compile("|".join(fnmatch.translate(each) for each in patterns))
-    return lambda delivery: pattern.match(delivery.event_type) is not None
+    return read
+
+
+def _guarded(option: str, function: Reader) -> Reader:
+    def read(look: Look) -> Any:
+        try:
+            return function(look)
+        except Exception as error:
+            # A user's function that trips over what a sender sent: kept and shown, never a 500.
+            raise UnreadableBody(f"the function {option}= raised {type(error).__name__}: {str(error)[:200]}") from error
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first alternative that is there and names something."""
+
+    readers: tuple[Reader, ...]
+
+    def __call__(self, look: Look) -> Any:
+        for reader in self.readers:
+            found = reader(look)
+            if found is not None and found != "":
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinedReader:
+    parts: tuple[tuple[Reader, bool], ...]
+    by: str
+
+    def __call__(self, look: Look) -> str | None:
+        texts: list[str] = []
+        for reader, optional in self.parts:
+            text = _as_text(reader(look))
+            if text is None and not optional:
+                return None
+            texts.append("" if text is None else text.replace("%", "%25").replace(self.by, _escaped(self.by)))
+        while texts and not texts[-1]:
+            texts.pop()
+        return self.by.join(texts) or None
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        try:
+            return str(value)
+        except ValueError:
+            # More digits than Python converts; hexadecimal has no such limit.
+            return hex(value) if isinstance(value, int) else None
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def in_words(field: ProviderField | None) -> str:
+    """A field as people read it, for tables."""
+    if field is None:
+        return ""
+    if isinstance(field, tuple):
+        return ", else ".join(in_words(each) for each in field)
+    if isinstance(field, Joined):
+        return f" {field.by} ".join(each.removesuffix("?") for each in field.fields)
+    if isinstance(field, str):
+        return field.removeprefix(HEADER)
+    doc = (field.function if isinstance(field, OfItem) else field).__doc__ or "computed"
+    return doc.strip().partition("\n")[0].rstrip(".")

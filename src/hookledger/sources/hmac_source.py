@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hookledger.errors import SetupError
-from hookledger.sources.fields import Deleted, EventFields, Field, Format, deletion
+from hookledger.sources.checks import Encoding
+from hookledger.sources.event_reader import Deleted, EventReader, deletion
+from hookledger.sources.fields import Field, Format
+from hookledger.sources.places import Places
 from hookledger.sources.reading import VersionUnit
-from hookledger.sources.scheme import (
-    ALGORITHMS,
-    DEFAULT_TOLERANCE,
-    Encoding,
-    HeaderNames,
-    Scheme,
-    TimestampUnit,
-    one_of,
-    read_template,
-)
+from hookledger.sources.scheme import Scheme, one_of, require_tolerance
+from hookledger.sources.scheme_signer import SchemeSigner
 from hookledger.sources.scheme_verifier import SchemeVerifier
 from hookledger.sources.secrets import KeyEncoding, Secrets, read_secrets
 from hookledger.sources.source import Source
+from hookledger.sources.timestamps import DEFAULT_TOLERANCE, TimestampUnit
+
+HASHES = ("sha256", "sha1", "sha384", "sha512")
 
 
 def hmac_source(
@@ -67,7 +65,7 @@ def hmac_source(
         timestamp_unit: "seconds" or "milliseconds" since 1970, or "iso8601".
         tolerance: how far the signed timestamp may be off our clock, either way, in seconds.
         id_header: the header with the id that is signed.
-        format: what the body is: json, form or bytes.
+        format: what the body is: json, form, bytes, or json-or-form by its Content-Type.
         event_id, event_type, resource, version: where they are found: a dotted path into the body
             ("data.items.0.id"; in a form the name of a field, and then a path into JSON in it), "header:Name",
             or a function of the request; None where the sender gives none. Without an event id, an event is
@@ -81,21 +79,22 @@ def hmac_source(
     """
     keys = read_secrets(name, secrets, secret_encoding)
     try:
-        one_of("algorithm", algorithm, ALGORITHMS)
+        one_of("algorithm", algorithm, HASHES)
+        require_tolerance(tolerance)
         scheme = Scheme(
-            headers=(HeaderNames(header, timestamp_header, id_header),),
-            algorithm=algorithm,
+            places=(Places(header, timestamp_header, id_header),),
+            algorithm=f"hmac-{algorithm}",  # type: ignore[arg-type]
             encoding=encoding,
             prefixes=(prefix,) if isinstance(prefix, str) else tuple(prefix or ()),
             separator=separator,
-            template=read_template(signed),
+            signed=signed,
             timestamp_item=timestamp_item,
             timestamp_unit=timestamp_unit,
             tolerance_past=tolerance,
             tolerance_future=tolerance,
             key_encoding=secret_encoding,
         )
-        fields = EventFields(
+        reader = EventReader(
             format,
             event_id=event_id,
             event_type=event_type,
@@ -106,15 +105,14 @@ def hmac_source(
         gone = deletion(deleted)
     except SetupError as error:
         raise SetupError(f"the source {name!r}: {error}") from None
-    verifier = SchemeVerifier(scheme, keys)
     return Source(
         name=name,
         provider="hmac",
-        verifier=verifier,
-        read=fields.read,
-        document=fields.document,
+        verifier=SchemeVerifier(scheme, keys),
+        read=reader.read,
+        document=reader.document,
         deleted=gone,
-        sign=verifier.sign,
+        sign=SchemeSigner(scheme, keys[0]).sign,
         has_resource=resource is not None,
         has_version=version is not None,
     )

@@ -31,6 +31,14 @@ def wire(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
+def _decoded(text: str) -> bytes:
+    """The bytes behind the escapes of a query."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 class Parcel:
     """A request whose query and body are parsed when first asked for, and once."""
 
@@ -70,7 +78,7 @@ class Parcel:
                 )
             except ValueError:
                 self._query = {}
-        return [value.encode("utf-8", "surrogateescape") for value in self._query.get(name, ()) if value.isprintable()]
+        return [_decoded(value) for value in self._query.get(name, ())]
 
     def _read(self) -> Any:
         body = self.request.body

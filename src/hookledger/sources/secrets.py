@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from hookledger.errors import SecretError, SetupError
@@ -13,51 +14,91 @@ from hookledger.errors import SecretError, SetupError
 Secrets = str | bytes | Sequence[str | bytes]
 """One secret, or several while they are being rotated; the first one signs in `hookledger send`."""
 
-KeyEncoding = Literal["utf-8", "base64", "hex", "whsec"]
+KeyEncoding = Literal["utf-8", "base64", "hex", "whsec", "spki"]
 
+ENCODINGS = ("utf-8", "base64", "hex", "whsec", "spki")
 STANDARD_PREFIX = "whsec_"
 INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
+PEM_BEGIN = "-----BEGIN PUBLIC KEY-----"
+PEM_FRAME = re.compile("-----(BEGIN|END) PUBLIC KEY-----")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRules:
+    """How the secrets of a provider are spelled, beyond the encoding of the key.
+
+    Args:
+        prefix: what stands before the key in a secret and is no part of it, e.g. `whpk_`.
+        foreign_prefixes: what a secret of this provider never begins with, because API keys do.
+        pattern: what the whole secret matches.
+        pattern_says: the pattern in words, as the end of "must be ...".
+        refused: secrets that the provider has published, e.g. for tests; anybody could sign with them.
+    """
+
+    prefix: str = ""
+    foreign_prefixes: tuple[str, ...] = ()
+    pattern: str | None = None
+    pattern_says: str = "spelled as the provider shows it"
+    refused: tuple[str, ...] = ()
+
+
+PLAIN = SecretRules()
 
 
 def read_secrets(
     source: str,
     secrets: Secrets,
     encoding: KeyEncoding = "utf-8",
-    *,
-    foreign_prefixes: Sequence[str] = (),
+    rules: SecretRules = PLAIN,
+    require: Callable[[bytes], object] | None = None,
 ) -> tuple[bytes, ...]:
     """The keys of a source.
 
     Args:
         source: the name of the source, for the message.
         secrets: as the provider shows them.
-        encoding: how the key is written in the secret: the text itself, base64, hex, or base64 after `whsec_`.
-        foreign_prefixes: what a secret of this provider never begins with, because API keys do.
+        encoding: how the key is written in the secret: the text itself, base64, hex, base64 after `whsec_`, or
+            a public key as base64 or PEM of a SubjectPublicKeyInfo.
+        rules: the provider's own.
+        require: raises SecretError, with the end of a sentence, for a key that cannot be used.
 
     Raises:
         SecretError: for a secret that cannot be the provider's. The message names the fault, not the secret.
     """
-    if encoding not in ("utf-8", "base64", "hex", "whsec"):
+    if encoding not in ENCODINGS:
         raise SetupError(
-            f"the source {source!r}: secret_encoding={encoding!r} is not known: use utf-8, base64, hex or whsec"
+            f"the source {source!r}: secret_encoding={encoding!r} is not known: use {', '.join(ENCODINGS[:-1])} "
+            f"or {ENCODINGS[-1]}"
         )
-    several = not isinstance(secrets, str | bytes | bytearray)
-    if several and (secrets is None or not isinstance(secrets, Sequence)):
-        raise SecretError(f"the source {source!r}: {_not_text(secrets)}")
-    given: list[object] = list(secrets) if several else [secrets]
-    if not given:
-        raise SecretError(f"the source {source!r}: secrets is an empty list; give it at least one secret")
     keys: list[bytes] = []
+    given = list_of(source, secrets)
     for number, secret in enumerate(given, start=1):
         try:
-            key = _key(secret, encoding, foreign_prefixes)
-        except _Fault as fault:
-            which = f"secret {number}" if several else "the secret"
+            key = _key(secret, encoding, rules)
+            if require is not None:
+                require(key)
+        except (_Fault, SecretError) as fault:
+            which = "the secret" if secrets is secret else f"secret {number}"
             raise SecretError(f"the source {source!r}: {which} {fault}") from None
         if key not in keys:
             keys.append(key)
     return tuple(keys)
+
+
+def list_of(source: str, secrets: Secrets) -> list[str | bytes]:
+    """The secrets one by one.
+
+    Raises:
+        SecretError: for what is neither a secret nor several.
+    """
+    several = not isinstance(secrets, str | bytes | bytearray)
+    if several and (secrets is None or not isinstance(secrets, Sequence)):
+        raise SecretError(f"the source {source!r}: {_not_text(secrets)}")
+    given = list(secrets) if several else [secrets]
+    if not given:
+        raise SecretError(f"the source {source!r}: secrets is an empty list; give it at least one secret")
+    return given  # type: ignore[return-value]
 
 
 class _Fault(Exception):
@@ -70,7 +111,7 @@ def _not_text(value: object) -> str:
     return f"secrets must be text or a list of texts, not {type(value).__name__}"
 
 
-def _key(secret: object, encoding: KeyEncoding, foreign_prefixes: Sequence[str]) -> bytes:
+def _key(secret: object, encoding: KeyEncoding, rules: SecretRules) -> bytes:
     if secret is None:
         raise _Fault("is None; the environment variable that should hold it is probably not set")
     if not isinstance(secret, str | bytes | bytearray):
@@ -78,11 +119,21 @@ def _key(secret: object, encoding: KeyEncoding, foreign_prefixes: Sequence[str])
     if not isinstance(secret, str):
         raw = bytes(secret)
         if raw and not raw.isascii():
-            if encoding != "utf-8":
+            if encoding != "utf-8" or rules.pattern is not None:
                 raise _Fault(f"must be written in {encoding}, but holds bytes that are no text")
             return raw  # the key itself, not the text of one
         secret = raw.decode("ascii")
-    _check_spelling(secret, foreign_prefixes)
+    if encoding == "spki" and secret.startswith(PEM_BEGIN):
+        secret = "".join(PEM_FRAME.sub("", secret).split())  # a file ends with a line break, and lines are its form
+    _check_spelling(secret, rules.foreign_prefixes)
+    if rules.pattern is not None and not re.fullmatch(rules.pattern, secret, re.ASCII):
+        raise _Fault(f"must be {rules.pattern_says}")
+    if secret in rules.refused:
+        raise _Fault("is one that the provider has published, so anybody could sign with it; use your own")
+    if rules.prefix:
+        if not secret.startswith(rules.prefix):
+            raise _Fault(f"must begin with {rules.prefix!r}")
+        secret = secret.removeprefix(rules.prefix)
     if encoding == "utf-8":
         try:
             return secret.encode("utf-8", "surrogateescape")  # as it stood in the environment

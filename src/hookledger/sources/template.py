@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hookledger.errors import SetupError
-from hookledger.sources.places import Place
+from hookledger.sources.places import Parcel, Place, wire
 
 KNOWN = "{body}, {timestamp}, {id}, {method}, {url}, {secret}, {body:path}, {query:name} and {header:Name}"
 _HUBSPOT_ESCAPES = re.compile(rb"%(3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)", re.IGNORECASE)
@@ -94,3 +94,60 @@ def parts_of(template: Template) -> set[Part | Place]:
     """What a template is put together from, without fixed bytes."""
     plain = [each.part if isinstance(each, Transformed) else each for each in template]
     return {each for each in plain if not isinstance(each, bytes)}
+
+
+@dataclass(slots=True)
+class Signed:
+    """What the parts of a template stand for in one request.
+
+    Args:
+        parcel: the request.
+        timestamp, identifier: as the request has them.
+        url: the public URL of the source.
+        key: for plain digests, which hash it along.
+    """
+
+    parcel: Parcel
+    timestamp: bytes | None = None
+    identifier: bytes | None = None
+    url: bytes | None = None
+    key: bytes = b""
+
+
+def message(template: Template, signed: Signed) -> bytes:
+    """The bytes that are signed."""
+    pieces: list[bytes] = []
+    for part in template:
+        if part is Part.BODY:
+            pieces.append(signed.parcel.request.body)
+        elif part is Part.TIMESTAMP:
+            pieces.append(signed.timestamp or b"")
+        elif isinstance(part, bytes):
+            pieces.append(part)
+        elif part is Part.ID:
+            pieces.append(signed.identifier or b"")
+        else:
+            pieces.append(_rarer(part, signed))
+    # A body alone is not copied.
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _rarer(part: Part | Place | Transformed, signed: Signed) -> bytes:
+    if isinstance(part, Transformed):
+        return part.change(message((part.part,), signed))
+    if isinstance(part, Place):
+        return b"".join(part.values(signed.parcel)[:1])
+    request = signed.parcel.request
+    if part is Part.METHOD:
+        return wire(request.method)
+    if part is Part.SECRET:
+        return signed.key
+    return signed_url(signed.url or b"", request.query)
+
+
+def signed_url(url: bytes, query: str) -> bytes:
+    """The URL that a sender signs: the configured one, and behind it, if it has no query, that of the request.
+
+    The request's host, port and path are not used: they are what a proxy made of them.
+    """
+    return url if b"?" in url or not query else url + b"?" + wire(query)

@@ -62,8 +62,8 @@ class Connector:
         if connection is None or connection.lost:
             return
         connection.running = False
-        if connection.in_transaction():
-            connection.rollback()
+        # Not only if it is in a transaction: one that SQLAlchemy takes for ended stays in the way of the next.
+        connection.rollback()
         driver: Any = connection.connection.driver_connection
         if driver.pgconn.transaction_status != 0 and not driver.closed:
             connection.connection.rollback()

@@ -193,7 +193,9 @@ class HandlerConnection(Connection):
         super().close()
 
     def invalidate(self, exception: BaseException | None = None) -> None:
-        self.refuse("invalidate")
+        # With an exception it is SQLAlchemy itself, which found the connection broken.
+        if exception is None:
+            self.refuse("invalidate")
         super().invalidate(exception)
 
     def detach(self) -> None:

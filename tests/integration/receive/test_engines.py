@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import AssertionPool, NullPool, StaticPool
 
 from hookledger import migrate
@@ -56,7 +56,7 @@ def test_a_request_is_one_transaction_in_read_committed_whatever_the_engine_says
 
 def test_the_role_s_isolation_level_does_not_matter(make_receiving: MakeReceiving, ledger: Ledger) -> None:
     note_isolation(ledger)
-    database = make_url(str(make_receiving().engine.url)).database
+    database = ledger.url.database
     ledger.run(f'ALTER DATABASE "{database}" SET default_transaction_isolation = "serializable"')
     use(make_receiving())
     assert [row.level for row in ledger.run("SELECT DISTINCT level FROM noted")] == ["read committed"]
@@ -79,7 +79,7 @@ def test_the_application_gets_its_connections_back_as_they_were(database_url: st
 )
 def test_short_timeouts_of_the_role_cost_no_event(make_receiving: MakeReceiving, ledger: Ledger, setting: str) -> None:
     """A role's timeout is for its other statements; a commit that meets it is tried in smaller pieces."""
-    database = make_url(str(make_receiving().engine.url)).database
+    database = ledger.url.database
     ledger.run(f'ALTER DATABASE "{database}" SET {setting}')
     ledger.run(
         "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS"
@@ -141,7 +141,7 @@ def small(database_url: str) -> Iterator[Engine]:
 
 
 def test_b046_a_pool_that_the_application_has_emptied_is_503_in_time(small: Engine, ledger: Ledger) -> None:
-    with Receiving("threads", str(ledger._engine.url)) as receiving:
+    with Receiving("threads", ledger.url.render_as_string(hide_password=False)) as receiving:
         receiving.intake = Intake(inbox(), small)
         taken = [small.connect(), small.connect()]
         requests = [event(f"e{number}") for number in range(50)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hookledger import Inbox
-from tests.ledgers import Ledger
+from tests.outcomes import Ledger
 from tests.ways import WAYS, Way
 
 Work = Callable[..., None]

@@ -15,7 +15,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookledger import Delivery, Inbox
 from tests.integration.worker.writing import write, written
-from tests.ledgers import SHOP, Ledger, document, inbox_of_shop
+from tests.outcomes import SHOP, Ledger, document, inbox_of_shop
 from tests.ways import WAYS, Way
 
 Work = Callable[..., None]
@@ -45,12 +45,13 @@ def caught(misuse: Misuse) -> Misuse:
 
 
 ENDINGS: dict[str, Misuse] = {
-    "commit()": Connection.commit,
-    "rollback()": Connection.rollback,
-    "close()": Connection.close,
-    "invalidate()": Connection.invalidate,
-    "detach()": Connection.detach,
+    "commit()": lambda tx: tx.commit(),
+    "rollback()": lambda tx: tx.rollback(),
+    "close()": lambda tx: tx.close(),
+    "invalidate()": lambda tx: tx.invalidate(),
+    "detach()": lambda tx: tx.detach(),
     "with tx": leave_by_context,
+    "past our class": Connection.commit,
     "get_transaction().commit()": lambda tx: tx.get_transaction().commit(),  # type: ignore[union-attr]
     "get_transaction().rollback()": lambda tx: tx.get_transaction().rollback(),  # type: ignore[union-attr]
     "get_transaction().close()": lambda tx: tx.get_transaction().close(),  # type: ignore[union-attr]
@@ -110,7 +111,7 @@ def test_a_handler_that_ends_the_transaction(way: Way, work: Work, ledger: Ledge
 
 def test_the_refusal_says_what_to_do(way: Way, work: Work, ledger: Ledger) -> None:
     ledger.record(document(GUILTY))
-    work(inbox_with_a_misuse(way, Connection.commit))
+    work(inbox_with_a_misuse(way, lambda tx: tx.commit()))
     (failure,) = ledger.failures()
     assert failure.error.startswith("TransactionEnded: the handler tried to commit the transaction")
     assert "Just return" in failure.error
@@ -211,7 +212,7 @@ def test_begin_nested_is_the_right_way(way: Way, work: Work, ledger: Ledger) -> 
 
 def test_a_savepoint_left_open_is_refused(way: Way, work: Work, ledger: Ledger) -> None:
     ledger.record(*[document(event) for event in NEIGHBOURS])
-    work(inbox_with_a_misuse(way, Connection.begin_nested))
+    work(inbox_with_a_misuse(way, lambda tx: tx.begin_nested()))
     check_only_the_guilty_failed(ledger, said="begin_nested() still open")
 
 
@@ -358,11 +359,11 @@ def leave_session_by_context(session: Session) -> None:
 
 
 SESSION_MISUSES: dict[str, tuple[Callable[[Session], Any], str]] = {
-    "commit()": (Session.commit, "tried to commit"),
-    "rollback()": (Session.rollback, "tried to roll back"),
-    "close()": (Session.close, "tried to close"),
-    "reset()": (Session.reset, "tried to reset"),
-    "invalidate()": (Session.invalidate, "tried to invalidate"),
+    "commit()": (lambda session: session.commit(), "tried to commit"),
+    "rollback()": (lambda session: session.rollback(), "tried to roll back"),
+    "close()": (lambda session: session.close(), "tried to close"),
+    "reset()": (lambda session: session.reset(), "tried to reset"),
+    "invalidate()": (lambda session: session.invalidate(), "tried to invalidate"),
     "with session": (leave_session_by_context, "tried to close"),
     "connection().commit()": (lambda session: session.connection().commit(), "tried to commit"),
     "text COMMIT": (lambda session: session.execute(text("COMMIT")), "tried to COMMIT"),
@@ -370,7 +371,7 @@ SESSION_MISUSES: dict[str, tuple[Callable[[Session], Any], str]] = {
     "a swallowed duplicate": (swallow_a_duplicate, "ErrorSwallowed"),
     "a swallowed statement": (swallow_a_statement, "ErrorSwallowed"),
     "a duplicate left to us": (lambda session: session.add(Thing(name="e1")), "UniqueViolation"),
-    "a savepoint left open": (Session.begin_nested, "still open"),
+    "a savepoint left open": (lambda session: session.begin_nested(), "still open"),
 }
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from hookledger import Delivery, Inbox, Source, hmac_source, stripe
 from tests.integration.worker.writing import write, written
-from tests.ledgers import SHOP, Ledger, document, inbox_of_shop, shop
+from tests.outcomes import SHOP, Ledger, document, inbox_of_shop, shop
 from tests.ways import Way
 
 Work = Callable[..., None]

@@ -7,7 +7,7 @@ from collections import Counter
 from sqlalchemy import Connection, text
 
 from hookledger import Delivery
-from tests.ledgers import Ledger
+from tests.outcomes import Ledger
 
 _WRITE = text("INSERT INTO written (event_id, handler, note) VALUES (:event, :handler, :note)")
 

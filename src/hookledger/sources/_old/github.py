@@ -9,10 +9,10 @@ from typing import Any
 from hookledger.delivery import Delivery, Event
 from hookledger.errors import UnreadableBody
 from hookledger.http import Headers, Request
-from hookledger.sources.reading import is_form, read_form, read_json
-from hookledger.sources.scheme import HeaderNames, Scheme
-from hookledger.sources.scheme_verifier import SchemeVerifier
-from hookledger.sources.secrets import Secrets, read_secrets
+from hookledger.sources._old.reading import is_form, read_form, read_json
+from hookledger.sources._old.scheme import HeaderNames, Scheme
+from hookledger.sources._old.scheme_verifier import SchemeVerifier
+from hookledger.sources._old.secrets import Secrets, read_secrets
 from hookledger.sources.source import Source
 from hookledger.storable import identifier, label
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import Deleted, EventFields, Field, deletion
-from hookledger.sources.reading import VersionUnit
-from hookledger.sources.scheme import (
+from hookledger.sources._old.fields import Deleted, EventFields, Field, deletion
+from hookledger.sources._old.reading import VersionUnit
+from hookledger.sources._old.scheme import (
     DEFAULT_TOLERANCE,
     HeaderNames,
     Scheme,
     read_template,
 )
-from hookledger.sources.scheme_verifier import SchemeVerifier
-from hookledger.sources.secrets import Secrets, read_secrets
+from hookledger.sources._old.scheme_verifier import SchemeVerifier
+from hookledger.sources._old.secrets import Secrets, read_secrets
 from hookledger.sources.source import Source
 
 

@@ -7,15 +7,15 @@ from typing import Any
 from hookledger.delivery import Delivery, Event
 from hookledger.errors import UnreadableBody
 from hookledger.http import Request
-from hookledger.sources.reading import event_type_of, in_document, moment, read_json
-from hookledger.sources.scheme import (
+from hookledger.sources._old.reading import event_type_of, in_document, moment, read_json
+from hookledger.sources._old.scheme import (
     DEFAULT_TOLERANCE,
     HeaderNames,
     Scheme,
     read_template,
 )
-from hookledger.sources.scheme_verifier import SchemeVerifier
-from hookledger.sources.secrets import Secrets, read_secrets
+from hookledger.sources._old.scheme_verifier import SchemeVerifier
+from hookledger.sources._old.secrets import Secrets, read_secrets
 from hookledger.sources.source import Source
 from hookledger.storable import identifier
 

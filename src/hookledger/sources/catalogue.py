@@ -1,0 +1,90 @@
+"""The providers that hookledger knows: its own, and those of plugins."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from hookledger.errors import SetupError
+from hookledger.sources.provider import Provider
+
+logger = logging.getLogger(__name__)
+
+GROUP = "hookledger.sources"
+"""The group of entry points by which a package adds providers: `acme = "acme_hookledger:ACME"`."""
+
+PACKAGE = "hookledger.sources.providers"
+
+BUILT_IN = {
+    "discord": "discord:discord",
+    "github": "github:GITHUB",
+    "gitlab": "gitlab:gitlab",
+    "hubspot": "hubspot:hubspot",
+    "mailgun": "mailgun:mailgun",
+    "sendgrid": "sendgrid:sendgrid",
+    "shopify": "shopify:shopify",
+    "slack": "slack:slack",
+    "square": "square:square",
+    "standard-webhooks": "standard_webhooks:STANDARD_WEBHOOKS",
+    "stripe": "stripe:STRIPE",
+    "telegram": "telegram:telegram",
+    "twilio": "twilio:twilio",
+    "zoom": "zoom:zoom",
+}
+"""Where each built-in provider is: module and name in it. They are imported when they are first used."""
+
+
+def names() -> list[str]:
+    """The names of all providers, without importing any."""
+    return sorted({*BUILT_IN, *_plugins()})
+
+
+def provider(name: str) -> Provider:
+    """The provider of that name.
+
+    Raises:
+        SetupError: if there is none, or if the plugin that has it cannot be loaded.
+    """
+    wanted = name.replace("_", "-") if isinstance(name, str) else ""
+    if wanted in BUILT_IN:
+        module, _, attribute = BUILT_IN[wanted].partition(":")
+        found: Provider = getattr(import_module(f"{PACKAGE}.{module}"), attribute)
+        return found
+    plugin = _plugins().get(wanted) or _plugins().get(str(name))
+    if plugin is not None:
+        return _load(plugin)
+    near = difflib.get_close_matches(wanted, names(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "`hookledger sources` lists them"
+    raise SetupError(f"no provider is named {name!r}: {hint}")
+
+
+def providers() -> Iterator[Provider]:
+    """All providers, in the order of their names; a plugin that cannot be loaded is left out with a warning."""
+    for name in names():
+        try:
+            yield provider(name)
+        except SetupError as error:
+            logger.warning("%s", error)
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    # A built-in provider cannot be replaced by installing a package.
+    return {each.name: each for each in entry_points(group=GROUP) if each.name not in BUILT_IN}
+
+
+def _load(plugin: EntryPoint) -> Provider:
+    try:
+        loaded = plugin.load()
+    except Exception as error:
+        raise SetupError(
+            f"the plugin {plugin.value!r} for the provider {plugin.name!r} cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(loaded, Provider):
+        raise SetupError(f"the plugin {plugin.value!r} gives no Provider, but {type(loaded).__name__}")
+    if loaded.name != plugin.name:
+        raise SetupError(f"the plugin {plugin.value!r} gives the provider {loaded.name!r} the other name {plugin.name!r}")
+    return loaded

@@ -1,0 +1,1 @@
+"""The built-in providers; `catalogue` knows where each is."""

@@ -1,0 +1,125 @@
+"""Signing as a provider does: for `hookledger send`, and for tests (D3)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hookledger.errors import SetupError, UnreadableBody
+from hookledger.http import Headers, Request
+from hookledger.sources.checks import PUBLIC_KEYS, check
+from hookledger.sources.places import Parcel, Places
+from hookledger.sources.reading import in_document, read_json
+from hookledger.sources.scheme import Scheme
+from hookledger.sources.template import Signed, message
+from hookledger.sources.timestamps import write_timestamp
+
+
+class SchemeSigner:
+    """Makes requests that verify under a scheme.
+
+    Args:
+        scheme: how the provider signs.
+        key: the secret's key; with a public key, `signer` is needed.
+        url: the public URL of the source, for a scheme that signs it.
+        signer: gives the written signature of a message, made with the private key.
+
+    Raises:
+        SetupError: for a public key without a signer, or a scheme whose signature no header and no body carries.
+    """
+
+    def __init__(
+        self, scheme: Scheme, key: bytes, *, url: str | None = None, signer: Callable[[bytes], str] | None = None
+    ) -> None:
+        if signer is None and scheme.algorithm in PUBLIC_KEYS:
+            raise SetupError("a public key can check signatures, and make none")
+        carriers = [each for each in scheme.places if each.at.query is None]
+        if not carriers:
+            raise SetupError("a token in the query is no part of headers or body: put it into the URL")
+        in_headers = [each for each in carriers if not each.at.path]
+        self.scheme = scheme
+        self._places: Places = (in_headers or carriers)[0]
+        self._signer = signer or check(key, scheme.algorithm, scheme.encoding).sign
+        self._key = key
+        self._url = None if url is None else url.encode()
+
+    def sign(self, body: bytes, now: float, *, identifier: str | None = None) -> Headers:
+        """Headers that make the body verify.
+
+        Args:
+            body: the exact bytes to be sent; from `sign_body` where the scheme has something in the body.
+            now: Unix time in seconds.
+            identifier: for schemes that sign an id; without it one is made from the body, so that the same
+                body sent twice is one event sent again.
+        """
+        scheme, places = self.scheme, self._places
+        timestamp = self._timestamp(now)
+        pairs: list[tuple[str, str]] = []
+        if places.identifier_at is not None and places.identifier_at.header:
+            made = f"msg_{hashlib.sha256(body).hexdigest()[:32]}" if identifier is None else identifier
+            pairs.append((places.identifier_at.header, made))
+        if timestamp is not None and places.timestamp_at is not None and places.timestamp_at.header:
+            pairs.append((places.timestamp_at.header, timestamp))
+        if places.at.path:
+            return Headers(pairs)
+        value = scheme.prefixes[0] + self._signature(Request("", "POST", Headers(pairs), body), timestamp)
+        if timestamp is not None and scheme.timestamp_item:
+            value = f"{scheme.timestamp_item}{timestamp}{scheme.separator or ''}{value}"
+        pairs.append((places.at.header or f"{places.at.written[:-1]}1", value))
+        return Headers(pairs)
+
+    @property
+    def signs_body(self) -> bool:
+        """Whether a body must go through `sign_body` before it is signed and sent."""
+        places = self._places
+        return any(each is not None and each.path for each in (places.at, places.timestamp_at, places.identifier_at))
+
+    def sign_body(self, body: bytes, now: float) -> bytes:
+        """The body with what the scheme has in it: the time, an id where it lacks one, and the signature.
+
+        Raises:
+            UnreadableBody: for a body that is no JSON object.
+        """
+        document = read_json(body)
+        if self.scheme.body_format != "json" or not isinstance(document, dict):
+            raise UnreadableBody("only a JSON object can be signed in its body")
+        places, timestamp = self._places, self._timestamp(now)
+        if places.identifier_at is not None and not in_document(document, places.identifier_at.path):
+            _put(document, places.identifier_at.path, hashlib.sha256(body).hexdigest())
+        if timestamp is not None and places.timestamp_at is not None and places.timestamp_at.path:
+            is_number = isinstance(in_document(document, places.timestamp_at.path), int)
+            _put(document, places.timestamp_at.path, int(timestamp) if is_number else timestamp)
+        if places.at.path:
+            signature = self._signature(Request("", "POST", Headers(), _dump(document)), timestamp)
+            _put(document, places.at.path, self.scheme.prefixes[0] + signature)
+        return _dump(document)
+
+    def _timestamp(self, now: float) -> str | None:
+        return write_timestamp(now, self.scheme.timestamp_unit) if self.scheme.timestamped else None
+
+    def _signature(self, request: Request, timestamp: str | None) -> str:
+        parcel = Parcel(request, self.scheme.body_format)
+        identifiers = [] if self._places.identifier_at is None else self._places.identifier_at.values(parcel)
+        signed = Signed(
+            parcel,
+            None if timestamp is None else timestamp.encode(),
+            identifiers[0] if identifiers else None,
+            self._url,
+            self._key,
+        )
+        return self._signer(message(self.scheme.template, signed))
+
+
+def _put(document: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    for step in path[:-1]:
+        inner = document.get(step)
+        if not isinstance(inner, dict):
+            inner = document[step] = {}
+        document = inner
+    document[path[-1]] = value
+
+
+def _dump(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
