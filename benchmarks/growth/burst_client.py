@@ -18,7 +18,7 @@ from benchmarks.processes import allow_many_descriptors, end_with_parent
 from benchmarks.receive.generator import Connection
 from benchmarks.receive.requests import Requests
 
-PORTS = 20_000
+PORTS = 10_000
 """Connections from one address of ours."""
 AT_A_TIME = 200
 """Connections that are opened before the receiver gets a moment to take them."""
@@ -50,7 +50,7 @@ def main() -> None:
 def _open(port: int, count: int) -> dict[int, Connection]:
     opened: dict[int, Connection] = {}
     for number in range(count):
-        connection = Connection(port, f"127.0.0.{1 + number // PORTS}")
+        connection = Connection(port, f"127.0.0.{2 + number // PORTS}")
         opened[connection.socket.fileno()] = connection
         if number % AT_A_TIME == AT_A_TIME - 1:
             time.sleep(0.02)

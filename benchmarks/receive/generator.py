@@ -23,6 +23,8 @@ HOST = "127.0.0.1"
 PATIENCE = 15.0
 """Seconds to wait for the last answers."""
 PIECE = 64 * 1024
+IP_BIND_ADDRESS_NO_PORT = 24
+"""https://man7.org/linux/man-pages/man7/ip.7.html"""
 LOOK_EVERY = 0.05
 
 
@@ -35,7 +37,12 @@ class Connection:
     """
 
     def __init__(self, port: int, source: str = HOST) -> None:
-        self.socket = socket.create_connection((HOST, port), source_address=(source, 0))
+        self.socket = socket.socket()
+        if source != HOST:
+            # The port is chosen at connect: at bind, only half of them are, and that slowly.
+            self.socket.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            self.socket.bind((source, 0))
+        self.socket.connect((HOST, port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number = 0
         self.answer = b""

@@ -5,6 +5,7 @@ The file descriptor is that of a socket that listens already, so a client may co
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -33,6 +34,8 @@ def main() -> None:
     """Serve until the process is ended."""
     end_with_parent(os.getppid())
     allow_many_descriptors()
+    # Under a burst there is a warning for every request that is refused.
+    logging.getLogger("hookledger").setLevel(logging.ERROR)
     name, descriptor, *rest = sys.argv[1:]
     if name in ASGI:
         _serve_asgi(ASGI[name](rest[0] if rest else "async"), int(descriptor))

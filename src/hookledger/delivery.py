@@ -5,11 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 from hookledger.http import Headers
 from hookledger.version import Version
+
+Value = TypeVar("Value")
+
+
+class Lazy(Generic[Value]):
+    """A value that is worked out when first asked for. functools.cached_property of Python 3.11 takes a lock that all
+    instances share."""
+
+    def __init__(self, work_out: Callable[[Any], Value]) -> None:
+        self._work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Lazy[Value]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object | None, owner: type) -> Lazy[Value] | Value:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._work_out(instance)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +87,12 @@ class Delivery:
     read_document: Callable[[Delivery], Any] = field(repr=False, compare=False)
     is_deleted: Callable[[Delivery], bool] = field(repr=False, compare=False)
 
-    @cached_property
+    @Lazy
     def headers(self) -> Headers:
         """The request's headers in order, with repeats. They hold the sender's signature and tokens."""
         return Headers.from_json(self.headers_json)
 
-    @cached_property
+    @Lazy
     def data(self) -> Any:
         """The event's document: the parsed JSON or form body, or this delivery's item of a batch.
 
@@ -78,7 +101,7 @@ class Delivery:
         """
         return self.read_document(self)
 
-    @cached_property
+    @Lazy
     def deleted(self) -> bool:
         """Whether the event says that the resource is gone."""
         return self.is_deleted(self)

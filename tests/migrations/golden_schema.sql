@@ -78,6 +78,7 @@ CREATE TABLE pending (
     due_at timestamp with time zone DEFAULT now() NOT NULL,
     attempts integer DEFAULT 0 NOT NULL,
     last_error text,
+    revisited boolean DEFAULT false NOT NULL,
     CONSTRAINT pending_pkey PRIMARY KEY (delivery_id)
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, fillfactor=70);
 

@@ -81,14 +81,12 @@ def live(engine: Engine, schema: str) -> list[str]:
                     repository.write_failures(connection, [NewFailure(row.id, 1, "save_order", "no", "f")])
                     repository.bury(connection, [Buried(row.id, 1, "failed", "no", "f")])
                     continue
-                repository.look_up(connection, [(row.source, row.event_id)], [state])
+                repository.look_up(connection, [(row.source, row.event_id)])
                 repository.insert_states(connection, [state])
                 repository.lock_states(connection, [state])
                 repository.save_states(connection, [NewState(*state, "{1}", row.id, False, True, "{}")])
-                repository.write_effects(
-                    connection, [NewEffect(row.source, row.event_id, "save_order", row.id, "applied", "{1}")]
-                )
-                repository.settle(connection, [row.id])
+                effect = NewEffect(row.source, row.event_id, "save_order", row.id, "applied", "{1}")
+                repository.settle(connection, [effect], [row.id])
         with engine.begin() as connection:
             repository.record_again(connection, [Copy("shop", "event 1", b"digest", "[]", b"{}")])
     with engine.connect() as connection:

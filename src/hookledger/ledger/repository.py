@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from hookledger.ledger.arrays import bound, version_text
+from hookledger.ledger.arrays import array, bound, version_text
 from hookledger.ledger.statements import Statements, claim_statement, statements
 from hookledger.retry import RetryPolicy
 from hookledger.version import Version
@@ -82,6 +82,8 @@ class ClaimedRow(NamedTuple):
     attempts: int
     last_error: str | None
     crashed: bool
+    revisited: bool
+    synchronous_commit: str
 
 
 class NewEffect(NamedTuple):
@@ -201,7 +203,7 @@ class Repository:
     def claim(self, connection: Connection, batch: int, policy: RetryPolicy) -> list[ClaimedRow]:
         """Take up to `batch` due deliveries; they are ours until the due time now written."""
         result = connection.exec_driver_sql(claim_statement(self.schema, batch), _backoff(policy))
-        return [ClaimedRow._make(row) for row in result]
+        return [ClaimedRow._make(row) for row in result.all()]
 
     def read_bodies(self, connection: Connection, payloads: Sequence[tuple[datetime, int]]) -> dict[int, bytes]:
         """The bodies of payloads (received_at, id), by id."""
@@ -220,20 +222,10 @@ class Repository:
         result = connection.exec_driver_sql(statement, bound("ours", ("delivery_id", "attempts"), ours))
         return {row[0] for row in result}
 
-    def look_up(
-        self, connection: Connection, events: Sequence[tuple[str, str]], states: Sequence[StateKey]
-    ) -> tuple[set[EffectKey], list[StateKey]]:
-        """Outcomes that the events have already, and states among the given that do not exist."""
-        parameters = bound("event", ("source", "event_id"), events)
-        parameters.update(bound("state", ("handler", "source", "resource"), states))
-        done: set[EffectKey] = set()
-        missing: list[StateKey] = []
-        for handler, source, key, is_effect in connection.exec_driver_sql(self.sql.look_up, parameters):
-            if is_effect:
-                done.add((handler, source, key))
-            else:
-                missing.append((handler, source, key))
-        return done, missing
+    def look_up(self, connection: Connection, events: Sequence[tuple[str, str]]) -> set[EffectKey]:
+        """Outcomes that the events (source, event_id) have already."""
+        result = connection.exec_driver_sql(self.sql.look_up, bound("event", ("source", "event_id"), events))
+        return {(handler, source, event_id) for handler, source, event_id in result}
 
     def insert_states(self, connection: Connection, states: Sequence[StateKey]) -> None:
         """Make resource states that do not exist."""
@@ -257,13 +249,14 @@ class Repository:
         """Add numbers to states."""
         connection.exec_driver_sql(self.sql.add_states, bound("number", AddedNumber._fields, numbers))
 
-    def write_effects(self, connection: Connection, effects: Sequence[NewEffect]) -> None:
-        """Write outcomes; a second one for the same handler and event is refused by the key."""
-        connection.exec_driver_sql(self.sql.write_effects, bound("effect", NewEffect._fields, effects))
+    def settle(self, connection: Connection, effects: Sequence[NewEffect], delivery_ids: Sequence[int]) -> None:
+        """Write outcomes, and remove from pending the deliveries that have all of theirs.
 
-    def settle(self, connection: Connection, delivery_ids: Sequence[int]) -> None:
-        """Remove deliveries from pending."""
-        connection.exec_driver_sql(self.sql.settle, {"delivery_ids": list(delivery_ids)})
+        A second effect for the same handler and event is refused by the key.
+        """
+        parameters = bound("effect", NewEffect._fields, effects)
+        parameters["settled"] = array(delivery_ids)
+        connection.exec_driver_sql(self.sql.settle, parameters)
 
     def write_failures(self, connection: Connection, failures: Sequence[NewFailure]) -> None:
         """Record failed attempts."""

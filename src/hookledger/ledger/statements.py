@@ -21,7 +21,6 @@ from sqlalchemy import (
     case,
     cast,
     delete,
-    false,
     func,
     insert,
     literal_column,
@@ -240,7 +239,7 @@ def record_again(t: Tables) -> ClauseElement:
     )
     queued = (
         insert_or_skip(t.pending)
-        .from_select(["delivery_id"], select(revived.c.delivery_id))
+        .from_select(["delivery_id", "revisited"], select(revived.c.delivery_id, true()))
         .on_conflict_do_nothing()
         .cte("queued")
     )
@@ -273,7 +272,9 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
         *(d.id, d.source, d.event_id, d.event_type, d.resource, d.version, d.received_at, d.position, d.payload_id),
         *(cast(p.headers, Text).label("headers"), size.label("size")),
         case((size <= literal_column(str(LARGEST_COMMON)), p.body)).label("body"),
-        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed),
+        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited),
+        # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
+        select(func.set_config(_text("synchronous_commit"), _text("off"), true())).scalar_subquery(),
     ).select_from(
         claimed.join(t.deliveries, d.id == claimed.c.delivery_id).outerjoin(
             t.payloads, (p.received_at == d.received_at) & (p.id == d.payload_id)
@@ -291,7 +292,7 @@ def claim(t: Tables, batch: int) -> ClauseElement:
     https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE
     """
     due = (
-        select(t.pending.c.delivery_id, t.pending.c.attempts, t.pending.c.last_error)
+        select(t.pending.c.delivery_id, t.pending.c.attempts, t.pending.c.last_error, t.pending.c.revisited)
         .where(t.pending.c.due_at <= func.now())
         .order_by(t.pending.c.due_at, t.pending.c.delivery_id)
         # A constant: with a parameter a cached plan would reckon with a tenth of the table.
@@ -307,9 +308,16 @@ def claim(t: Tables, batch: int) -> ClauseElement:
             attempts=case((crashed, due.c.attempts), else_=due.c.attempts + literal_column("1")),
             due_at=_next_retry(t, due.c.attempts),
             last_error=null(),
+            revisited=true(),
         )
         .where(t.pending.c.delivery_id == due.c.delivery_id)
-        .returning(t.pending.c.delivery_id, t.pending.c.attempts, due.c.last_error, crashed.label("crashed"))
+        .returning(
+            t.pending.c.delivery_id,
+            t.pending.c.attempts,
+            due.c.last_error,
+            crashed.label("crashed"),
+            due.c.revisited,
+        )
         .cte("claimed")
     )
     return _with_payloads(t, claimed)
@@ -375,26 +383,13 @@ def hold_waiting(t: Tables) -> ClauseElement:
 
 
 def look_up(t: Tables) -> ClauseElement:
-    """Outcomes that deliveries have already, and resource states that do not exist yet.
-
-    Returns (handler, source, event_id, true) and (handler, source, resource, false).
-    """
+    """Outcomes that deliveries have already: (handler, source, event_id)."""
     events = rows("event", source="text", event_id="text")
-    states = rows("state", handler="text", source="text", resource="text")
-    done = select(t.effects.c.handler, t.effects.c.source, t.effects.c.event_id, true()).join_from(
+    return select(t.effects.c.handler, t.effects.c.source, t.effects.c.event_id).join_from(
         events,
         t.effects,
         (t.effects.c.source == events.c.source) & (t.effects.c.event_id == events.c.event_id),
     )
-    there: Any = select(literal_column("1")).where(
-        t.resource_state.c.handler == states.c.handler,
-        t.resource_state.c.source == states.c.source,
-        t.resource_state.c.resource == states.c.resource,
-    )
-    missing = select(states.c.handler, states.c.source, states.c.resource, false()).where(
-        ~there.correlate(states).exists()
-    )
-    return done.union_all(missing)
 
 
 def insert_states(t: Tables) -> ClauseElement:
@@ -507,8 +502,12 @@ def add_states(t: Tables) -> ClauseElement:
     )
 
 
-def write_effects(t: Tables) -> ClauseElement:
-    """Write outcomes, in the order of their key. A second effect of one event is an error, never skipped."""
+def settle(t: Tables) -> ClauseElement:
+    """Write outcomes, in the order of their key, and remove from pending the deliveries that have all of theirs.
+
+    A second effect of one event is an error, never skipped.
+    """
+    gone = delete(t.pending).where(t.pending.c.delivery_id == any_(bindparam("settled", type_=BIGINTS))).cte("gone")
     new = rows(
         "effect",
         source="text",
@@ -518,7 +517,7 @@ def write_effects(t: Tables) -> ClauseElement:
         outcome="text",
         version="text",
     )
-    return insert(t.effects).from_select(
+    written = insert(t.effects).from_select(
         ["source", "event_id", "handler", "delivery_id", "outcome", "version"],
         select(
             new.c.source,
@@ -529,11 +528,7 @@ def write_effects(t: Tables) -> ClauseElement:
             cast(new.c.version, VERSION),
         ).order_by(new.c.source, new.c.event_id, new.c.handler),
     )
-
-
-def settle(t: Tables) -> ClauseElement:
-    """Remove deliveries from pending: every handler has its outcome."""
-    return delete(t.pending).where(t.pending.c.delivery_id == any_(bindparam("delivery_ids", type_=BIGINTS)))
+    return written.add_cte(gone)
 
 
 def write_failures(t: Tables) -> ClauseElement:
@@ -593,7 +588,6 @@ class Statements:
     lock_states: str
     save_states: str
     add_states: str
-    write_effects: str
     settle: str
     write_failures: str
     postpone: str

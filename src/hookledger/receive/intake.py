@@ -237,8 +237,11 @@ class Intake:
     def _join(self, entry: Entry) -> None:
         if self._closed:
             raise Unavailable("the receiver is shutting down")
+        if isinstance(self._commits, CommitThreads):
+            self._commits.start()
         self._line.join(entry)
-        self._commits.gathered()
+        if isinstance(self._commits, CommitTasks):
+            self._commits.gathered()
 
     def _unavailable(self) -> Response:
         headers = (("content-type", "text/plain; charset=utf-8"), ("retry-after", str(self.settings.retry_after)))

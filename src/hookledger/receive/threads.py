@@ -42,11 +42,11 @@ class CommitThreads:
         self._ending = False
         self._came = threading.Event()
 
-    def gathered(self) -> None:
-        """An entry has joined the line: make sure that somebody takes it.
+    def start(self) -> None:
+        """See that there are threads, before an entry joins the line.
 
         Raises:
-            Unavailable: if the process may start no thread.
+            Unavailable: if the process may start none.
         """
         if len(self._committing) < self._commits or self._announcing is None:
             self._start()

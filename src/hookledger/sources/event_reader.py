@@ -123,27 +123,29 @@ class EventReader:
     def _event(self, look: Look, faults: list[str], content: bytes | None = None) -> Event:
         """An event as far as it can be read; faults that are found on the way are added to those given."""
 
-        def found(reader: Reader | None) -> Any:
-            if reader is None:
-                return None
-            try:
-                return reader(look)
-            except UnreadableBody as error:
-                faults.append(str(error))
-                return None
-
         unreadable = bool(faults)
-        version = None if unreadable else found(self._version)
+        version = None if unreadable else self._found(self._version, look, faults)
         if self._version_unit is not None:
             version = moment(version, self._version_unit)
+        resource = None if unreadable else self._found(self._resource, look, faults)
         return Event(
-            event_id=identifier(found(self._event_id)),
-            event_type=event_type_of(found(self._event_type)),
-            resource=None if unreadable else identifier(found(self._resource)),
+            event_id=identifier(self._found(self._event_id, look, faults)),
+            event_type=event_type_of(self._found(self._event_type, look, faults)),
+            resource=identifier(resource),
             version=version,
             unreadable=faults[0] if faults else None,
             content=content,
         )
+
+    @staticmethod
+    def _found(reader: Reader | None, look: Look, faults: list[str]) -> Any:
+        if reader is None:
+            return None
+        try:
+            return reader(look)
+        except UnreadableBody as error:
+            faults.append(str(error))
+            return None
 
 
 def deletion(deleted: Deleted) -> Callable[[Delivery], bool]:

@@ -144,6 +144,14 @@ class Place:
             return parcel.in_query(self.query)
         return parcel.in_body(self.path)
 
+    def first(self, parcel: Parcel) -> bytes | None:
+        """The first of the values, or None."""
+        if self.header is not None:
+            value = parcel.request.headers.get(self.header)
+            return None if value is None else wire(value)
+        values = self.values(parcel)
+        return values[0] if values else None
+
     def holds(self, parcel: Parcel) -> bool:
         """Whether the request holds anything there."""
         if self.header is not None:

@@ -112,13 +112,15 @@ class Scheme:
         return None
 
     def identifier(self, request: Request) -> str | None:
-        """The id that is covered by the signature of a request, as text of its bytes in Latin-1."""
+        """The id that is covered by the signature of a request."""
         parcel = Parcel(request, self.body_format)
         places = self.spelling(parcel)
         if places is None or places.identifier_at is None:
             return None
-        found = places.identifier_at.values(parcel)
-        return found[0].decode("latin-1") if found else None
+        if places.identifier_at.header is not None:
+            return request.headers.get(places.identifier_at.header)
+        found = places.identifier_at.first(parcel)
+        return None if found is None else found.decode("utf-8", "surrogateescape")
 
     def require_key(self, key: bytes) -> None:
         """Raise SecretError, with the end of a sentence, for a key that cannot be used with the algorithm."""

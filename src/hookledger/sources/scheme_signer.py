@@ -13,7 +13,7 @@ from hookledger.sources.checks import PUBLIC_KEYS, check
 from hookledger.sources.places import Parcel, Places
 from hookledger.sources.reading import in_document, read_json
 from hookledger.sources.scheme import Scheme
-from hookledger.sources.template import Signed, message
+from hookledger.sources.template import Rest, message
 from hookledger.sources.timestamps import write_timestamp
 
 
@@ -101,15 +101,10 @@ class SchemeSigner:
 
     def _signature(self, request: Request, timestamp: str | None) -> str:
         parcel = Parcel(request, self.scheme.body_format)
-        identifiers = [] if self._places.identifier_at is None else self._places.identifier_at.values(parcel)
-        signed = Signed(
-            parcel,
-            None if timestamp is None else timestamp.encode(),
-            identifiers[0] if identifiers else None,
-            self._url,
-            self._key,
-        )
-        return self._signer(message(self.scheme.template, signed))
+        identifier = None if self._places.identifier_at is None else self._places.identifier_at.first(parcel)
+        signed_at = None if timestamp is None else timestamp.encode()
+        rest = Rest(parcel, self._url, self._key)
+        return self._signer(message(self.scheme.template, request.body, signed_at, identifier, rest))
 
 
 def _put(document: dict[str, Any], path: Sequence[str], value: Any) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hookledger.errors import Cause, NotVerified, SetupError
-from hookledger.http import Request
+from hookledger.http import Headers, Request
 from hookledger.sources.checks import DIGESTS, TOKEN, check, comparable
 from hookledger.sources.places import Parcel, Place, missing
 from hookledger.sources.scheme import Scheme
 from hookledger.sources.source import Verified
-from hookledger.sources.template import Signed, message
+from hookledger.sources.template import Part, Rest, message, parts_of
 from hookledger.sources.timestamps import read_timestamp
 
 MOST_TIMESTAMPS = 8  # signed timestamps of one request; each costs an HMAC over the whole body
 OPTIONAL_SPACE = b" \t"
+NO_REST = Rest(Parcel(Request("", "", Headers(), b"")))
 
 
 class SchemeVerifier:
@@ -33,9 +34,11 @@ class SchemeVerifier:
     __slots__ = (
         "_checks",
         "_comparable",
+        "_folds",
         "_item",
         "_keyed",
         "_keys",
+        "_plain",
         "_prefixes",
         "_separator",
         "_url",
@@ -55,9 +58,11 @@ class SchemeVerifier:
         self._url = None if url is None else url.encode()
         self._checks = tuple([check(key, scheme.algorithm, scheme.encoding) for key in keys])
         self._keyed = scheme.algorithm in DIGESTS
+        self._plain = parts_of(scheme.template) <= {Part.BODY, Part.TIMESTAMP, Part.ID}
         self._comparable = comparable(scheme.algorithm, scheme.encoding)
-        # The names of HTTP's authentication schemes, as Bearer, count in either case.
-        self._prefixes = tuple([self._folded(prefix.encode()) for prefix in scheme.prefixes])
+        # The names of HTTP's authentication schemes, such as Bearer, count in either case.
+        self._folds = scheme.algorithm == TOKEN
+        self._prefixes = tuple([(each.lower() if self._folds else each).encode() for each in scheme.prefixes])
         self._separator = scheme.separator.encode() if scheme.separator else None
         self._item = scheme.timestamp_item.encode() if scheme.timestamp_item else None
         self._verified = tuple([Verified(number) for number in numbers or range(len(keys))])
@@ -105,16 +110,16 @@ class SchemeVerifier:
                 break
         else:
             raise missing([each.at for each in scheme.places])
-        timestamp = self._only(places.timestamp_at, parcel)
-        identifier = self._only(places.identifier_at, parcel)
-        signed = Signed(parcel, None, identifier, self._url)
+        timestamp = None if places.timestamp_at is None else _only(places.timestamp_at, parcel)
+        identifier = None if places.identifier_at is None else _only(places.identifier_at, parcel)
+        rest = NO_REST if self._plain else Rest(parcel, self._url)
         for signed_at, signatures in self._offered(values, timestamp, places.at).items():
-            signed.timestamp = signed_at
             covered: bytes | None = None
             for number, each in enumerate(self._checks):
                 if covered is None or self._keyed:
-                    signed.key = self._keys[number]
-                    covered = message(scheme.template, signed)
+                    if self._keyed:
+                        rest.key = self._keys[number]
+                    covered = message(scheme.template, request.body, signed_at, identifier, rest)
                 if each.matches(covered, signatures):
                     return number, signed_at
         raise NotVerified(
@@ -123,14 +128,6 @@ class SchemeVerifier:
             Cause.NO_MATCH,
             place=places.signature,
         )
-
-    def _only(self, place: Place | None, parcel: Parcel) -> bytes | None:
-        if place is None:
-            return None
-        values = place.values(parcel)
-        if not values:
-            raise missing([place])
-        return values[0]
 
     def _offered(self, values: list[bytes], timestamp: bytes | None, place: Place) -> dict[bytes | None, list[bytes]]:
         """The signatures of the request, by the timestamp that each claims to cover."""
@@ -166,16 +163,14 @@ class SchemeVerifier:
                 if timestamp is None:
                     timestamp = item[len(self._item) :]
                 continue
+            head = item.lower() if self._folds else item
             for prefix in self._prefixes:
-                if self._folded(item[: len(prefix)]) == prefix and len(item) > len(prefix):
+                if head.startswith(prefix) and len(item) > len(prefix):
                     signature = self._comparable(item[len(prefix) :])
                     if signature is not None:
                         signatures.append(signature)
                     break
         return timestamp, signatures
-
-    def _folded(self, prefix: bytes) -> bytes:
-        return prefix.lower() if self.scheme.algorithm == TOKEN else prefix
 
     def _check_age(self, timestamp: bytes, now: float) -> None:
         scheme = self.scheme
@@ -192,3 +187,10 @@ class SchemeVerifier:
         if future is not None and -age > future:
             said = f"the timestamp is {-age:.0f} seconds in the future, {future:g} are allowed"
             raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=future)
+
+
+def _only(place: Place, parcel: Parcel) -> bytes:
+    value = place.first(parcel)
+    if value is None:
+        raise missing([place])
+    return value

@@ -97,52 +97,55 @@ def parts_of(template: Template) -> set[Part | Place]:
 
 
 @dataclass(slots=True)
-class Signed:
-    """What the parts of a template stand for in one request.
+class Rest:
+    """What the rarer parts of a template stand for.
 
     Args:
         parcel: the request.
-        timestamp, identifier: as the request has them.
         url: the public URL of the source.
         key: for plain digests, which hash it along.
     """
 
     parcel: Parcel
-    timestamp: bytes | None = None
-    identifier: bytes | None = None
     url: bytes | None = None
     key: bytes = b""
 
 
-def message(template: Template, signed: Signed) -> bytes:
-    """The bytes that are signed."""
+def message(template: Template, body: bytes, timestamp: bytes | None, identifier: bytes | None, rest: Rest) -> bytes:
+    """The bytes that are signed.
+
+    Args:
+        template: what they are put together from.
+        body, timestamp, identifier: as the request has them.
+        rest: for the other parts.
+    """
     pieces: list[bytes] = []
     for part in template:
         if part is Part.BODY:
-            pieces.append(signed.parcel.request.body)
+            pieces.append(body)
         elif part is Part.TIMESTAMP:
-            pieces.append(signed.timestamp or b"")
+            pieces.append(timestamp or b"")
         elif isinstance(part, bytes):
             pieces.append(part)
         elif part is Part.ID:
-            pieces.append(signed.identifier or b"")
+            pieces.append(identifier or b"")
+        elif isinstance(part, Transformed):
+            pieces.append(part.change(message((part.part,), body, timestamp, identifier, rest)))
         else:
-            pieces.append(_rarer(part, signed))
+            pieces.append(_rarer(part, rest))
     # A body alone is not copied.
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _rarer(part: Part | Place | Transformed, signed: Signed) -> bytes:
-    if isinstance(part, Transformed):
-        return part.change(message((part.part,), signed))
+def _rarer(part: Part | Place, rest: Rest) -> bytes:
     if isinstance(part, Place):
-        return b"".join(part.values(signed.parcel)[:1])
-    request = signed.parcel.request
+        return b"".join(part.values(rest.parcel)[:1])
+    request = rest.parcel.request
     if part is Part.METHOD:
         return wire(request.method)
     if part is Part.SECRET:
-        return signed.key
-    return signed_url(signed.url or b"", request.query)
+        return rest.key
+    return signed_url(rest.url or b"", request.query)
 
 
 def signed_url(url: bytes, query: str) -> bytes:

@@ -125,22 +125,32 @@ class Batch:
                 self._prepare(claimed, handler)
         if not held:
             return set()
-        events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in held]
-        keys = sorted({snapshot.state_key for snapshot in self._snapshots.values()})
-        done, missing = self.tools.repository.look_up(self.connection, events, keys)
-        if missing:
-            self.tools.repository.insert_states(self.connection, sorted(missing))
-        for claimed in held:
+        # Should the mark be wrong, the key of the effects refuses the batch, and alone they are all looked up.
+        revisited = [claimed for claimed in held if claimed.revisited or self.alone]
+        events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in revisited]
+        done = self.tools.repository.look_up(self.connection, events) if events else set()
+        for claimed in revisited:
             for handler in claimed.handlers:
                 if _effect_key(claimed, handler.name) in done:
                     self._snapshots.pop((claimed.delivery.id, handler.name), None)
                     self._forget_failure(claimed.delivery.id, handler)
-        if keys:
-            self._watermarks = self.tools.repository.lock_states(self.connection, keys)
-            if len(self._watermarks) < len(keys):
-                # Somebody removed a state between our look and our lock.
-                raise Conflict
+        self._lock_states()
         return done
+
+    def _lock_states(self) -> None:
+        """Lock the states in the order of their key; those that do not exist are made, in that order, after the others
+        are locked: where that meets another batch that makes the same, PostgreSQL finds it and both run again."""
+        keys = sorted({snapshot.state_key for snapshot in self._snapshots.values()})
+        if not keys:
+            return
+        self._watermarks = self.tools.repository.lock_states(self.connection, keys)
+        missing = [key for key in keys if key not in self._watermarks]
+        if missing:
+            self.tools.repository.insert_states(self.connection, missing)
+            self._watermarks.update(self.tools.repository.lock_states(self.connection, missing))
+            if len(self._watermarks) < len(keys):
+                # Somebody removed a state between our insert and our lock.
+                raise Conflict
 
     def _prepare(self, claimed: Claimed, handler: Handler) -> None:
         if not claimed.has_payload:
@@ -304,10 +314,8 @@ class Batch:
             repository.save_states(connection, self.states)
         if self.numbers:
             repository.add_states(connection, self.numbers)
-        if self.effects:
-            repository.write_effects(connection, self.effects)
-        if settled:
-            repository.settle(connection, settled)
+        if self.effects or settled:
+            repository.settle(connection, self.effects, settled)
         if given_back:
             repository.give_back(connection, given_back)
         if failed:

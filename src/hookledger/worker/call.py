@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
+from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 from sqlalchemy.util import await_only
@@ -44,6 +45,8 @@ class Caller:
         Raises:
             Whatever the handler raised.
         """
+        if handler.takes is Connection:
+            return self._blocking(lambda: handler.function(delivery, connection))
         if issubclass(handler.takes, AsyncConnection):
             assert self._engine is not None
             return await_only(handler.function(delivery, AsyncConnection(self._engine, connection)))

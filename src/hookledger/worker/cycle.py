@@ -78,8 +78,6 @@ class Cycle:
     def _claim(self) -> tuple[list[ClaimedRow], dict[int, bytes]]:
         connection, repository = self._connector.connection(), self._tools.repository
         with connection.begin():
-            # Losing a claim is harmless, so it waits for no disk.
-            connection.exec_driver_sql("SELECT set_config('synchronous_commit', 'off', true)")
             rows = repository.claim(connection, self._size, self._tools.inbox.retry)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
             self.taken = {row.id: GivenBack(row.id, row.attempts, 1, row.last_error) for row in rows if not row.crashed}

@@ -34,6 +34,8 @@ def contest(snapshots: Sequence[Snapshot], watermark: Watermark) -> Contest:
     A delivery that is itself the watermark is no staler than it: it may run again, as after its effects were
     forgotten.
     """
+    if len(snapshots) == 1 and watermark.version is None:
+        return Contest((snapshots[0],), (), ())
     in_order = sorted(snapshots, key=lambda snapshot: snapshot.claimed.delivery.id)
     shape = watermark.version if watermark.version is not None else in_order[0].version
     fitting: list[Snapshot] = []

@@ -40,6 +40,7 @@ class Claimed:
         last_error: what the row said before the claim, restored if it is given back.
         handlers: those that match.
         has_payload: False once retention has dropped the bytes.
+        revisited: whether the delivery was claimed, settled or dead before, so that it may have effects already.
     """
 
     delivery: Delivery
@@ -47,6 +48,7 @@ class Claimed:
     last_error: str | None
     handlers: tuple[Handler, ...]
     has_payload: bool = True
+    revisited: bool = True
 
 
 @dataclass(frozen=True, slots=True)

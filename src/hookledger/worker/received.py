@@ -74,7 +74,7 @@ class Received:
             is_deleted=_not_deleted if source is None else source.deleted,
         )
         handlers = self._inbox.handlers_for(row.source, row.event_type)
-        return Claimed(delivery, attempts, row.last_error, handlers, row.size is not None)
+        return Claimed(delivery, attempts, row.last_error, handlers, row.size is not None, row.revisited)
 
     def _is_read(self, row: ClaimedRow) -> bool:
         return row.body is not None or row.size is None or row.payload_id in self._large

@@ -71,6 +71,7 @@ class HandlerConnection(Connection):
         self.ended: str | None = None
         self.first_error: BaseException | None = None
         super().__init__(engine)
+        self._pgconn = self._driver().pgconn
         event.listen(self, "before_cursor_execute", self._before_statement)
         for name in ("commit", "rollback"):
             event.listen(self, name, self._before_end)
@@ -100,6 +101,8 @@ class HandlerConnection(Connection):
             DBAPIError: if the connection is gone.
         """
         self.running = False
+        if not self.touched and self.ended is None and self._is_as_we_left_it():
+            return
         self._check_alive()
         if self.ended is not None:
             raise self._ended()
@@ -216,6 +219,11 @@ class HandlerConnection(Connection):
             f"the handler tried to {self.ended} the transaction; it belongs to hookledger, which commits the handler's "
             "writes together with the ledger's. Just return, or raise to have them taken back"
         )
+
+    def _is_as_we_left_it(self) -> bool:
+        """Whether nothing happened to the transaction: what the usual handler that only returns leaves behind."""
+        nested = self.in_nested_transaction() or not self.in_transaction()
+        return not nested and self._pgconn.transaction_status == IN_TRANSACTION
 
     def _check_alive(self) -> None:
         if self.lost:

@@ -168,8 +168,11 @@ def keep_asking(receiving: Receiving, rounds: int) -> None:
         assert time.monotonic() - began < PROMISED_SECONDS
 
 
-@pytest.mark.parametrize("options", [{}, {"pool_pre_ping": True}], ids=["plain", "pre-ping"])
-@pytest.mark.parametrize("end", ["resume", "replace"])
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [({}, "resume"), ({}, "replace"), ({"pool_pre_ping": True}, "resume")],
+    ids=["resumes", "is replaced", "resumes, pre-ping"],
+)
 def test_a_network_that_falls_silent_is_503_in_time_and_survived(
     make_receiving: MakeReceiving, proxy: Proxy, own_ledger: Ledger, options: dict[str, Any], end: str
 ) -> None:
@@ -177,7 +180,7 @@ def test_a_network_that_falls_silent_is_503_in_time_and_survived(
     before = [event(f"before{number}") for number in range(20)]
     assert {answer.status for answer in receiving.post_all(before)} == {200}
     proxy.pause()
-    keep_asking(receiving, 3)
+    keep_asking(receiving, 2)
     getattr(proxy, end)()
     after = event("after")
     wait_until(lambda: receiving.post(after).status == 200)
@@ -191,7 +194,7 @@ def test_a_network_that_is_silent_from_the_start_is_503_in_time_and_survived(
 ) -> None:
     proxy.pause()
     receiving = make_receiving(proxy.url)
-    keep_asking(receiving, 3)
+    keep_asking(receiving, 2)
     proxy.resume()
     wait_until(lambda: receiving.post(event("after")).status == 200)
     assert "after" in own_ledger.event_ids()
