@@ -23,9 +23,10 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from benchmarks.database import settle_down
 from benchmarks.processes import end_with_parent
 from benchmarks.report import Failed, machine, tell, versions
-from benchmarks.server import running_server, settle_down
+from benchmarks.server import running_server
 from hookledger import Delivery, Inbox, Request, hmac_source
 from hookledger.engine import create
 from hookledger.receive import Intake

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
+from benchmarks.database import dsn
 from benchmarks.deliveries import BODY, EVENT_TYPE, SOURCE, body_parameters
-from benchmarks.server import dsn
 
 HANDLER = "save_customer"
 STEP = 100_000

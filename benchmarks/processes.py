@@ -102,12 +102,13 @@ def timed(work: Callable[..., None], count: int, *arguments: Any) -> float:
     return time.perf_counter() - start
 
 
-def run_program(module: str, arguments: Sequence[str], *, python: str = sys.executable) -> Any:
+def run_program(module: str, arguments: Sequence[str], *, given: str = "", python: str = sys.executable) -> Any:
     """Run a module of this package as a program, and return the JSON document that it prints.
 
     Args:
         module: its name.
         arguments: of its command line.
+        given: what it reads from stdin.
         python: the interpreter.
 
     Raises:
@@ -116,7 +117,7 @@ def run_program(module: str, arguments: Sequence[str], *, python: str = sys.exec
     done = subprocess.run(
         [python, "-m", module, *arguments],
         cwd=ROOT,
-        stdin=subprocess.DEVNULL,
+        input=given,
         stdout=subprocess.PIPE,
         text=True,
         timeout=LONGEST,

@@ -12,6 +12,7 @@ from psycopg import sql
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
+from benchmarks.database import dsn, first_value
 from benchmarks.report import Failed, tell
 from hookledger import migrate
 from hookledger.embedded import EmbeddedPostgres
@@ -38,8 +39,8 @@ class Server:
     def __init__(self, url: URL) -> None:
         self._url = url
         with self._connection() as connection:
-            self.version = str(_value(connection, "SHOW server_version"))
-            self.settings = {name: str(_value(connection, f"SHOW {name}")) for name in TOLD}
+            self.version = str(first_value(connection, "SHOW server_version"))
+            self.settings = {name: str(first_value(connection, f"SHOW {name}")) for name in TOLD}
         off = [name for name in DURABLE if self.settings[name] == "off"]
         if off:
             raise Failed(f"the server has {' and '.join(off)} off, so nothing would be durable: set it to on")
@@ -87,27 +88,3 @@ def running_server() -> Iterator[Server]:
     tell("starting an embedded PostgreSQL")
     with EmbeddedPostgres(settings=SETTINGS) as embedded:
         yield Server(make_url(embedded.url))
-
-
-def dsn(url: str) -> str:
-    """The URL as psycopg, asyncpg and libpq take it."""
-    return url.replace("postgresql+psycopg://", "postgresql://", 1)
-
-
-def settle_down(url: str) -> None:
-    """Vacuum and analyze the database and write a checkpoint, so that each timed part begins alike."""
-    with psycopg.connect(dsn(url), autocommit=True) as connection:
-        connection.execute("VACUUM (ANALYZE)")
-        connection.execute("CHECKPOINT")
-
-
-def count(url: str, query: str) -> int:
-    """The number that a query gives."""
-    with psycopg.connect(dsn(url)) as connection:
-        return int(str(_value(connection, query)))
-
-
-def _value(connection: psycopg.Connection, query: str) -> object:
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None
-    return row[0]

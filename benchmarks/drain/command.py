@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.drain.contender import Job, as_argument
+from benchmarks.database import settle_down
+from benchmarks.drain.contender import Job, as_json
 from benchmarks.processes import run_program
 from benchmarks.python312 import python_with_oban
 from benchmarks.report import Failed, machine, median, ratio, tell, versions
-from benchmarks.server import Server, running_server, settle_down
+from benchmarks.server import Server, running_server
 
 OURS, OURS_INSERT = "ours", "ours_insert"
 MEASURED_AGAINST = {
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def measure(contender: Contender, server: Server) -> dict[str, Any]:
     """Fill a database of its own, let the server come to rest, and let the contender drain it."""
     with server.database(ledger=contender.module == OURS) as url:
-        job = as_argument(replace(contender.job, url=url))
+        job = as_json(replace(contender.job, url=url))
         _step(contender, "prepare", job)
         settle_down(url)
         result: dict[str, Any] = _step(contender, "work", job)
@@ -119,8 +120,7 @@ def measure(contender: Contender, server: Server) -> dict[str, Any]:
 
 
 def _step(contender: Contender, step: str, job: str) -> Any:
-    arguments = [contender.module, step, job]
-    return run_program("benchmarks.drain.contender", arguments, python=contender.python)
+    return run_program("benchmarks.drain.contender", [contender.module, step], given=job, python=contender.python)
 
 
 def _chosen(only: str | None) -> list[str]:

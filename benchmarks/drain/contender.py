@@ -1,4 +1,6 @@
-"""Runs one step of one contender in a process of its own: `python -m benchmarks.drain.contender NAME STEP JOB`.
+"""Runs one step of one contender in a process of its own: `python -m benchmarks.drain.contender NAME STEP`.
+
+The job comes as JSON on stdin, since the URL in it may hold a password.
 
 Every contender is a module with `prepare(job)`, which fills a fresh database, and `work(job)`, which settles
 everything and returns the seconds it took. The server is put to rest between the two. Rivals with settings that their
@@ -62,12 +64,12 @@ class Job:
 def main() -> None:
     """Run what the arguments say, and print what it returns as JSON."""
     end_with_parent(os.getppid())
-    name, step, job = sys.argv[1:]
+    name, step = sys.argv[1:]
     module = importlib.import_module(MODULES[name])
-    print(json.dumps(getattr(module, step)(Job(**json.loads(job)))))
+    print(json.dumps(getattr(module, step)(Job(**json.load(sys.stdin)))))
 
 
-def as_argument(job: Job) -> str:
+def as_json(job: Job) -> str:
     """The job as `main` reads it."""
     return json.dumps(dataclasses.asdict(job))
 

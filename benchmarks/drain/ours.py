@@ -6,12 +6,12 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.database import count
 from benchmarks.drain.contender import Job
 from benchmarks.drain.handlers import MINE, drain
 from benchmarks.ledger import add_pending, outcomes
 from benchmarks.processes import timed
 from benchmarks.report import Failed
-from benchmarks.server import count
 from hookledger.worker import WorkerSettings
 
 

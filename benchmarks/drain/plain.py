@@ -11,11 +11,11 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.database import count
 from benchmarks.deliveries import BODY, EVENT_TYPE, SOURCE, body_parameters
 from benchmarks.drain.contender import Job
 from benchmarks.processes import timed
 from benchmarks.report import Failed
-from benchmarks.server import count
 
 TABLES = """
     CREATE TABLE payloads (

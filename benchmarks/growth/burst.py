@@ -13,11 +13,12 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.database import dsn
 from benchmarks.growth.rates import row
 from benchmarks.processes import ROOT, allow_many_descriptors
 from benchmarks.receive.serving import missing, serving
 from benchmarks.report import Failed, tell
-from benchmarks.server import Server, dsn
+from benchmarks.server import Server
 
 SPARE_DESCRIPTORS = 500
 BODY = 1000

@@ -28,7 +28,7 @@ FULL: dict[str, Any] = {
     "batches": [1, 10, 100, 500],
     "bodies": [1_000, 10_000, 100_000, 1_000_000],
     "bursts": [5_000, 10_000, 20_000, 50_000],
-    "burst_held": 3.0,
+    "burst_held": 1.0,
 }
 QUICK: dict[str, Any] = {
     **FULL,
@@ -39,7 +39,6 @@ QUICK: dict[str, Any] = {
     "held_deliveries": 6_000,
     "held_rounds": 3,
     "bursts": [500, 2_000],
-    "burst_held": 1.0,
 }
 WHAT = {
     "deliveries": "drained in each measurement",

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.database import settle_down
 from benchmarks.growth.ledgers import BODY, RESOURCES
 from benchmarks.growth.rates import Crew, drain_rate, row
 from benchmarks.ledger import add_pending
 from benchmarks.report import median, tell
-from benchmarks.server import Server, settle_down
+from benchmarks.server import Server
 
 MOST_BYTES = 512 * 1024 * 1024
 """Of the bodies of one measurement: of large ones there are fewer."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.database import dsn, settle_down
 from benchmarks.growth.rates import Crew, drain_rate, row
 from benchmarks.ledger import add_pending, add_settled
 from benchmarks.report import median, tell
-from benchmarks.server import Server, dsn, settle_down
+from benchmarks.server import Server
 
 RESOURCES = 1000
 BODY = 800

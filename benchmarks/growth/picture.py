@@ -55,7 +55,7 @@ def _panels(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
         return [Panel("By what is in the ledger", rate, list(zip(labels, rates, strict=True)))]
     if name == "held":
         ended = next((number for number, row in enumerate(rows) if row["transaction"] == "ended"), None)
-        times = [f"{row['at_seconds']:.0f} s" for row in rows]
+        times = ["after" if row["transaction"] == "ended" else f"{row['at_seconds']:.0f} s" for row in rows]
         sizes = [row["pending_mib"] + row["pending_index_mib"] for row in rows]
         rates = [row["per_second"] for row in rows]
         return [
@@ -116,4 +116,4 @@ def _short(value: float) -> str:
     for unit, name in ((1_000_000, "M"), (1_000, "k")):
         if value >= unit:
             return f"{value / unit:.1f}".removesuffix(".0") + name
-    return f"{value:.1f}".removesuffix(".0")
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}".removesuffix(".0")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.database import count
 from benchmarks.drain.handlers import drain
 from benchmarks.processes import timed
 from benchmarks.report import Failed
-from benchmarks.server import count
 from hookledger.worker import WorkerSettings
 
 PENDING = "SELECT count(*) FROM hookledger.pending"

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from benchmarks.database import dsn
 from benchmarks.deliveries import SOURCE
 from benchmarks.receive.requests import PATH, SECRET, SIGNATURE_HEADER, verifies
 from benchmarks.receive.single import RECORD, parameters
-from benchmarks.server import dsn
 from hookledger import Inbox, hmac_source
 from hookledger.engine import create
 

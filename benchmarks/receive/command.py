@@ -11,11 +11,12 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.database import dsn, settle_down
 from benchmarks.processes import run_program
 from benchmarks.receive.serving import missing, serving
 from benchmarks.receive.single import TABLES
 from benchmarks.report import Failed, machine, median, ratio, tell, versions
-from benchmarks.server import Server, dsn, running_server, settle_down
+from benchmarks.server import Server, running_server
 
 ONE = "_1_connection"
 MEASURED_AGAINST = {

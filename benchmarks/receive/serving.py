@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psycopg
 
+from benchmarks.database import dsn
 from benchmarks.processes import ROOT
 from benchmarks.report import Failed
-from benchmarks.server import dsn
 
 START_SECONDS = 30.0
 BACKLOG = 4096

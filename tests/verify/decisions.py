@@ -25,7 +25,41 @@ TITLES = {
     "model": "Values and settings",
 }
 
-BY_FILE: tuple[tuple[str, str], ...] = ()
+BY_FILE: tuple[tuple[str, str], ...] = (
+    ("tests/adapters/*", "D14"),
+    ("tests/migrations/*", "D13"),
+    ("tests/unit/sources/*", "D3"),
+    ("tests/unit/test_storable.py", "D2"),
+    ("tests/unit/test_http.py", "D2"),
+    ("tests/unit/test_version.py", "D7"),
+    ("tests/unit/test_accept.py", "D4"),
+    ("tests/unit/test_line.py", "D1"),
+    ("tests/unit/test_retry.py", "D10"),
+    ("tests/unit/worker/test_decide.py", "D7"),
+    ("tests/unit/worker/*", "D6"),
+    ("tests/integration/receive/test_exact_bytes.py", "D2"),
+    ("tests/integration/receive/test_batches.py", "D5"),
+    ("tests/integration/receive/test_copies.py", "D4"),
+    ("tests/integration/receive/*", "D1"),
+    ("tests/concurrency/test_receive_copies_at_once.py", "D4"),
+    ("tests/concurrency/test_receive_*", "D1"),
+    ("tests/integration/worker/test_misuse.py", "D6"),
+    ("tests/integration/worker/test_order.py", "D7"),
+    ("tests/integration/worker/test_failures.py", "D10"),
+    ("tests/integration/worker/*", "D6"),
+    ("tests/concurrency/test_worker_killed.py", "D6"),
+    ("tests/concurrency/test_worker_histories.py", "D7"),
+    ("tests/concurrency/test_worker_contention.py", "D8"),
+    ("tests/concurrency/test_worker_claim*", "D9"),
+    ("tests/concurrency/test_worker_slow*", "D9"),
+    ("tests/concurrency/*", "D10"),
+    ("tests/integration/test_embedded*", "tools"),
+    ("tests/end_to_end/*", "tools"),
+    ("tests/unit/cli/*", "tools"),
+    ("tests/unit/demo/*", "tools"),
+    ("tests/unit/benchmarks/*", "tools"),
+    ("tests/surface/*", "package"),
+)
 """(pattern of the test's file, decision); the first that fits holds."""
 
 

@@ -87,7 +87,7 @@ def field_reader(option: str, field: ProviderField | None, format: Format) -> Re
         readers = [_one(option, each, format) for each in field]
         if not readers:
             raise SetupError(f"{option}=() has no alternatives: give a path, or None")
-        return _First(tuple(readers))
+        return _first(tuple(readers))
     return _one(option, field, format)
 
 
@@ -121,6 +121,8 @@ def _one(option: str, field: OneField, format: Format) -> Reader:
         return lambda look: look.lookup(look.document, path)
     if within == OUTER:
         return lambda look: look.lookup(look.outer, path)
+    if format == "json":
+        return lambda look: in_document(look.item, path)
     return lambda look: look.lookup(look.item, path)
 
 
@@ -150,18 +152,17 @@ def _guarded(option: str, function: Reader) -> Reader:
     return read
 
 
-@dataclass(frozen=True, slots=True)
-class _First:
+def _first(readers: tuple[Reader, ...]) -> Reader:
     """The first alternative that is there and names something."""
 
-    readers: tuple[Reader, ...]
-
-    def __call__(self, look: Look) -> Any:
-        for reader in self.readers:
+    def read(look: Look) -> Any:
+        for reader in readers:
             found = reader(look)
             if found is not None and found != "":
                 return found
         return None
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,7 @@ class Parcel:
 
     def __init__(self, request: Request, format: BodyFormat = "json") -> None:
         self.request = request
-        self._format: BodyFormat = format
-        self._document: Any = self
-        self._query: dict[str, list[str]] | None = None
+        self._format = format
 
     def in_body(self, path: tuple[str, ...]) -> list[bytes]:
         """The value at a path into the body; nothing where there is no text or whole number.
@@ -56,7 +54,8 @@ class Parcel:
         Raises:
             NotVerified: if the body is not what it should be.
         """
-        if self._document is self:
+        # Set when first asked for: most requests are never asked.
+        if not hasattr(self, "_document"):
             self._document = self._read()
         look = in_document if self._format == "json" else in_form
         found = look(self._document, path)
@@ -68,7 +67,7 @@ class Parcel:
 
     def in_query(self, name: str) -> list[bytes]:
         """Every value of that name in the query, decoded."""
-        if self._query is None:
+        if not hasattr(self, "_query"):
             try:
                 self._query = parse_qs(
                     self.request.query,

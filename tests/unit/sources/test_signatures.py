@@ -11,7 +11,10 @@ import pytest
 from hookledger.errors import NotVerified, SetupError
 from hookledger.http import Headers, Request
 from hookledger.sources import Source, github, hmac_source, standard_webhooks, stripe
-from hookledger.sources.scheme import TOKEN, HeaderNames, Scheme
+from hookledger.sources.checks import TOKEN
+from hookledger.sources.places import Places
+from hookledger.sources.scheme import Scheme
+from hookledger.sources.scheme_signer import SchemeSigner
 from hookledger.sources.scheme_verifier import SchemeVerifier
 
 KEY = b"k-test-1"
@@ -189,7 +192,7 @@ def test_a_signed_timestamp_that_is_no_time_is_refused_by_name(timestamp: str) -
 def test_b009_bytes_beyond_ascii_in_a_signature_header_are_a_refusal() -> None:
     for value in ("sha256=\xe9", "\xe9", "sha256=" + "\xe9" * 64, "sha256=\u20ac", "sha256=\ud800", "\x00"):
         refused(hub_source, SMALL, ("X-Hub-Signature-256", value))
-    token = Scheme((HeaderNames("X-Token"),), algorithm=TOKEN, separator=None)
+    token = Scheme((Places("X-Token"),), algorithm=TOKEN, separator=None)
     request = Request("s", "POST", Headers([("X-Token", "\xd1\x81")]), SMALL)
     with pytest.raises(NotVerified):
         SchemeVerifier(token, [KEY]).verify(request, NOW)
@@ -204,13 +207,13 @@ def test_b010_a_body_that_is_no_utf8_verifies() -> None:
 
 
 def test_a_token_verifies_only_when_it_is_equal() -> None:
-    scheme = Scheme((HeaderNames("Authorization"),), algorithm=TOKEN, prefixes=("Bearer ",), separator=None)
+    scheme = Scheme((Places("Authorization"),), algorithm=TOKEN, prefixes=("Bearer ",), separator=None)
     verifier = SchemeVerifier(scheme, [b"to,ken"])
     verifier.verify(Request("s", "POST", Headers([("authorization", "Bearer to,ken")]), b"any"), NOW)
     for value in ("Bearer to,ke", "Bearer to,kenn", "Bearer to", "to,ken", "Bearer ", "Bearer TO,KEN"):
         with pytest.raises(NotVerified):
             verifier.verify(Request("s", "POST", Headers([("authorization", value)]), b"any"), NOW)
-    signed = verifier.sign(b"any", NOW)
+    signed = SchemeSigner(scheme, b"to,ken").sign(b"any", NOW)
     verifier.verify(Request("s", "POST", signed, b"other"), NOW)
 
 
