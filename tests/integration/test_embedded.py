@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from tests.databases import query
-from tests.processes import Child, all_ended, family, wait_until
 
 from hookledger.embedded import EmbeddedPostgres, binaries
 from hookledger.embedded.cluster import KEPT_ELSEWHERE
 from hookledger.errors import SetupError
+from tests.databases import query
+from tests.processes import Child, all_ended, family, wait_until
 
 # A shell, a server setting or a connection string would take each of these for something else.
 AWKWARD = 'it\'s a $HOME, "quoted" 100%'

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
-from tests.databases import query
-from tests.processes import Child, all_ended, family, wait_until
 
 from hookledger.embedded import EmbeddedPostgres
+from tests.databases import query
+from tests.processes import Child, all_ended, family, wait_until
 
 START = """
 import sys

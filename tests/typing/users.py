@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask
-from hookledger_flask import receiver
-from hookledger_starlette import Receiver
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -17,6 +15,8 @@ from starlette.routing import Mount
 from hookledger import Delivery, Inbox, Reject, Retry, RetryPolicy, github, hmac_source, standard_webhooks, stripe
 from hookledger.receive import IntakeSettings
 from hookledger.worker import Worker, WorkerSettings
+from hookledger_flask import receiver
+from hookledger_starlette import Receiver
 
 inbox = Inbox(
     stripe(secrets="whsec_x"),

@@ -62,7 +62,7 @@ class IntakeSettings:
     answer_probes: bool = True
     answer_within: float = 4.5
     cut_after: float = 1.5
-    max_waiting: int = 10_000
+    max_waiting: int = 2_000
     max_waiting_bytes: int = 128 * MEBIBYTE
     commits: int = 2
     max_commit_requests: int = 500

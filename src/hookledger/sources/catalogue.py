@@ -86,5 +86,7 @@ def _load(plugin: EntryPoint) -> Provider:
     if not isinstance(loaded, Provider):
         raise SetupError(f"the plugin {plugin.value!r} gives no Provider, but {type(loaded).__name__}")
     if loaded.name != plugin.name:
-        raise SetupError(f"the plugin {plugin.value!r} gives the provider {loaded.name!r} the other name {plugin.name!r}")
+        raise SetupError(
+            f"the plugin {plugin.value!r} gives the provider {loaded.name!r} the other name {plugin.name!r}"
+        )
     return loaded

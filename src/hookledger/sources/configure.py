@@ -78,8 +78,8 @@ class _Configuration:
             handshake=self._bound(provider.handshake),
             sign=sign,
             accepted=provider.accepted,
-            has_resource=provider.reads_resource,
-            has_version=provider.reads_version,
+            has_resource=provider.resource is not None,
+            has_version=provider.version is not None,
             sign_body=sign_body,
             probe=self._bound(provider.probe),
             unverified_handshake=self._bound(provider.unverified_handshake),
@@ -199,9 +199,7 @@ class _Signing:
         self._provider = provider
         self._sign = sign
 
-    def sign(
-        self, body: bytes, now: float, *, identifier: str | None = None, event_type: str | None = None
-    ) -> Headers:
+    def sign(self, body: bytes, now: float, *, identifier: str | None = None, event_type: str | None = None) -> Headers:
         """Headers as the provider would send them with this body.
 
         Args:

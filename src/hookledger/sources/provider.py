@@ -81,7 +81,7 @@ class Provider:
             event are; None where the provider gives none.
         deleted: which events say that a resource is gone.
         items: where the list of events is, for requests that carry many; fields then lead into an item.
-        reads: or code of its own.
+        reads: or code of its own; the fields are then for people to read.
         probe, handshake, unverified_handshake: what it asks of a URL; see `Source`.
         accepted, refused_status, content_encoding: see `Source`.
         signature_headers: the headers that tell its requests, if `verifier` is code of its own.
@@ -180,16 +180,6 @@ class Provider:
         )
 
     source = __call__
-
-    @property
-    def reads_resource(self) -> bool:
-        """Whether events can name a resource."""
-        return self.resource is not None or self.reads is not None
-
-    @property
-    def reads_version(self) -> bool:
-        """Whether events can carry a version."""
-        return self.version is not None or self.reads is not None
 
     @property
     def scheme_list(self) -> tuple[Scheme, ...]:

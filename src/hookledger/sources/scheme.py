@@ -92,7 +92,9 @@ class Scheme:
         if (Part.SECRET in parts) != (self.algorithm in DIGESTS):
             raise SetupError(f"signed={self.signed!r}: {{secret}} belongs to a plain digest, and to nothing else")
         if Part.BODY not in parts and self.covers_body:
-            raise SetupError(f"signed={self.signed!r} lacks {{body}}: a signature that leaves the body out proves nothing")
+            raise SetupError(
+                f"signed={self.signed!r} lacks {{body}}: a signature that leaves the body out proves nothing"
+            )
         for each in self.places:
             in_body = each.timestamp_at is not None and bool(each.timestamp_at.path)
             covered = Part.TIMESTAMP in parts or (in_body and Part.BODY in parts and not token)

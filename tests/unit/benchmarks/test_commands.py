@@ -9,6 +9,7 @@ from importlib import import_module
 from xml.etree import ElementTree
 
 import pytest
+
 from benchmarks.__main__ import COMMANDS, make_parser
 from benchmarks.drain.command import MEASURED_AGAINST
 from benchmarks.drain.contender import Job, as_json

@@ -133,6 +133,8 @@ GITHUB = Provider(
     event_id=f"header:{DELIVERY_HEADER}",
     event_type=joined(f"header:{EVENT_HEADER}", "action?", by="."),
     reads=Reads(_read, _document),
+    resource="<object>.id",
+    version="<object>.updated_at",
     deleted=("*.deleted",),
     guess_type=_guess_event,
     survives="X-GitHub-Delivery is the same when a delivery is sent again by hand; GitHub itself sends nothing again.",

@@ -17,7 +17,6 @@ from hookledger.sources.provider import Family, Provider
 from hookledger.sources.reading import in_form, is_form, read_form
 from hookledger.sources.settings import Settings
 from hookledger.sources.source import Verified
-from hookledger.sources.template import signed_url
 
 SIGNATURE = "X-Twilio-Signature"
 BODY_HASH = "bodySHA256"
@@ -48,10 +47,10 @@ class TwilioVerifier:
         offered = [wire(value) for value in request.headers.all(SIGNATURE)]
         if not offered:
             raise NotVerified(f"the header {SIGNATURE} is missing", Cause.SIGNATURE_MISSING, place=SIGNATURE)
-        body_hash = parse_qs(request.query, max_num_fields=None).get(BODY_HASH)
+        body_hash = parse_qs(request.query).get(BODY_HASH)
         fields = b"" if body_hash is not None else self._fields(request)
         for url in _spellings(self._url):
-            message = signed_url(url.encode(), request.query) + fields
+            message = _with_query(url, request.query) + fields
             for number, key in enumerate(self.keys):
                 expected = _signature(key, message)
                 if any(hmac.compare_digest(expected, each) for each in offered):
@@ -109,6 +108,11 @@ def _spellings(url: str) -> Iterator[str]:
         yield urlunsplit(parts._replace(netloc=f"{host}:{usual}"))
     elif parts.port == usual:
         yield urlunsplit(parts._replace(netloc=host))
+
+
+def _with_query(url: str, query: str) -> bytes:
+    """The configured URL with the query that was sent: Twilio adds to it, and all of it is signed."""
+    return url.encode() if not query else url.partition("?")[0].encode() + b"?" + wire(query)
 
 
 def _require_hash(wanted: str, body: bytes) -> None:
