@@ -39,6 +39,12 @@ class Proxy:
         """Hand on what has come meanwhile, and go on."""
         self._flows.set()
 
+    def forget(self) -> None:
+        """Keep silent for ever on the connections there are, and serve new ones: as a firewall does that has lost
+        its table. Nobody is told."""
+        self._flows = threading.Event()
+        self._flows.set()
+
     def replace(self) -> None:
         """Close all connections, and serve new ones at the same address."""
         self._close()
@@ -52,23 +58,23 @@ class Proxy:
             while True:
                 client, _ = listener.accept()
                 self._sockets.append(client)
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+                threading.Thread(target=self._serve, args=(client, self._flows), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
-        self._flows.wait()
+    def _serve(self, client: socket.socket, flows: threading.Event) -> None:
+        flows.wait()
         try:
             server = socket.create_connection(self._target)
         except OSError:
             client.close()
             return
         self._sockets.append(server)
-        threading.Thread(target=self._pump, args=(client, server), daemon=True).start()
-        self._pump(server, client)
+        threading.Thread(target=self._pump, args=(client, server, flows), daemon=True).start()
+        self._pump(server, client, flows)
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, flows: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                self._flows.wait()
+                flows.wait()
                 target.sendall(data)
         for end in (source, target):
             with contextlib.suppress(OSError):

@@ -123,7 +123,8 @@ def read_signature(function: HandlerFunction, name: str) -> tuple[type[Transacti
         return default, is_async
     fitting: tuple[type[Any], type[Any]] = (AsyncConnection, AsyncSession) if is_async else (Connection, Session)
     for kind in fitting:
-        if isinstance(annotation, type) and issubclass(annotation, kind):
+        # Not a subclass of it: the handler would not get what it expects.
+        if annotation is kind:
             return kind, is_async
     names = " or ".join(kind.__name__ for kind in fitting)
     shown = getattr(annotation, "__name__", str(annotation))

@@ -79,7 +79,7 @@ def block(delivery: Delivery, tx: Connection) -> None:
 async def block_asynchronously(delivery: Delivery, tx: AsyncConnection) -> None:
     """As `block`, and let others go on meanwhile."""
     await tx.execute(_RUN)
-    while not RELEASE.exists():  # noqa: ASYNC110 - another process makes it
+    while not RELEASE.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
         await asyncio.sleep(0.01)
     await tx.run_sync(lambda connection: note(delivery, connection))
 

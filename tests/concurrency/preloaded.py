@@ -1,6 +1,6 @@
 """A program of the tests: Flask under gunicorn with `preload_app`, where everything was used before the fork.
 
-    python -m tests.concurrency.preloaded FD DATABASE_URL
+python -m tests.concurrency.preloaded FD DATABASE_URL
 """
 
 from __future__ import annotations

@@ -44,5 +44,3 @@ def test_an_engine_and_a_receiver_used_before_gunicorn_forked(database_url: str,
     assert found == {"before": b"before", **{f"evt-{number}": b"body %d" % number for number in range(EVENTS)}}
     assert "Traceback" not in output
     assert ledger.consistent()
-
-

@@ -22,7 +22,9 @@ def test_b023_fifty_copies_at_once_over_four_processes_are_one_event(database_ur
             event, body = f"evt-{round}", b'{"n":%d}' % round
             together = threading.Barrier(COPIES)
 
-            def send(number: int, event: str = event, body: bytes = body, together: threading.Barrier = together) -> int:
+            def send(
+                number: int, event: str = event, body: bytes = body, together: threading.Barrier = together
+            ) -> int:
                 served = servers[number % len(servers)]
                 with served.connect() as wire:
                     lines = [("Content-Length", str(len(body))), *signed(body, event)]

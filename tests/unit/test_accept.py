@@ -107,7 +107,13 @@ def test_an_unreadable_body_is_kept_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("data"), RecursionError("too deep"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), ZeroDivisionError()]
+    "error",
+    [
+        KeyError("data"),
+        RecursionError("too deep"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"),
+        ZeroDivisionError(),
+    ],
 )
 def test_a_source_that_trips_over_a_body_keeps_it(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     (event,) = accepted(raising(error), b"odd").events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 
@@ -112,8 +113,12 @@ def test_threads_that_join_and_take_lose_and_double_nothing() -> None:
             if not found and before:
                 return
 
+    def join(entries: list[Entry]) -> None:
+        for one in entries:
+            line.join(one)
+
     takers = [threading.Thread(target=take, args=(mine,)) for mine in taken]
-    joiners = [threading.Thread(target=lambda each=each: [line.join(one) for one in each]) for each in joined]
+    joiners = [threading.Thread(target=join, args=(each,)) for each in joined]
     for thread in [*takers, *joiners]:
         thread.start()
     for thread in joiners:
@@ -121,7 +126,7 @@ def test_threads_that_join_and_take_lose_and_double_nothing() -> None:
     ended.set()
     for thread in takers:
         thread.join()
-    assert Counter(map(id, sum(taken, []))) == Counter(map(id, sum(joined, [])))
+    assert Counter(map(id, itertools.chain(*taken))) == Counter(map(id, itertools.chain(*joined)))
     assert not line.full
     assert len(line) == 0
 
@@ -180,9 +185,7 @@ class LineMachine(RuleBasedStateMachine):
     @invariant()
     def it_is_full_exactly_when_it_should_be(self) -> None:
         assert len(self.line) == len(self.model)
-        assert self.line.full == (
-            len(self.held()) >= 5 or sum(each.size for each in self.held()) >= 5 * EMPTY + 300
-        )
+        assert self.line.full == (len(self.held()) >= 5 or sum(each.size for each in self.held()) >= 5 * EMPTY + 300)
 
 
 LineMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)

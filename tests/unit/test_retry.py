@@ -60,9 +60,7 @@ def time_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     time.tzset()
 
 
-def test_b047_a_delay_is_in_seconds_wherever_and_whenever(
-    time_zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_b047_a_delay_is_in_seconds_wherever_and_whenever(time_zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = RetryPolicy(first_delay=300, jitter=0)
     for moment in (1720000000, 1736000000, 1729987190):  # July, January, the Berlin night of 2024-10-27
         monkeypatch.setattr(time, "time", lambda moment=moment: moment)

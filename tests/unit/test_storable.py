@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hookledger.storable import LONGEST_ERROR, LONGEST_KEY, LONGEST_LABEL, identifier, key, label, message, text
 
 # Every code point of Python, the halves of surrogate pairs and NUL among them, which st.text() leaves out in part.
-anything = st.text(st.characters(exclude_categories=())) | st.text(st.sampled_from("a\x00\ud83d\ude00\ufffdü")) | st.text(
-    min_size=400
+anything = (
+    st.text(st.characters(exclude_categories=()))
+    | st.text(st.sampled_from("a\x00\ud83d\ude00\ufffdü"))
+    | st.text(min_size=400)
 )
 
 

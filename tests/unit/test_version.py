@@ -113,7 +113,9 @@ def test_a_time_is_exact_whatever_the_decimal_context_of_the_thread(moment: date
         context.prec = 3
         assert time_version(moment) == expected
         assert version(moment.isoformat()) == (expected,)
-    assert Fraction(expected) == Fraction((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), 10**6)
+    assert Fraction(expected) == Fraction(
+        (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), 10**6
+    )
 
 
 class Level(enum.IntEnum):
@@ -133,6 +135,12 @@ class Real(float):
 
 class Nowhere(tzinfo):
     def utcoffset(self, when: datetime | None) -> None:
+        return None
+
+    def dst(self, when: datetime | None) -> None:
+        return None
+
+    def tzname(self, when: datetime | None) -> None:
         return None
 
 

@@ -83,6 +83,7 @@ class ClaimedRow(NamedTuple):
     last_error: str | None
     crashed: bool
     revisited: bool
+    due_at: datetime
     synchronous_commit: str
 
 
@@ -200,9 +201,13 @@ class Repository:
         parameters.update(bound("copy", ("again", "source", "event_id", "digest"), given))
         return [Repeated(*row) for row in connection.exec_driver_sql(self.sql.record_again, parameters)]
 
-    def claim(self, connection: Connection, batch: int, policy: RetryPolicy) -> list[ClaimedRow]:
-        """Take up to `batch` due deliveries; they are ours until the due time now written."""
-        result = connection.exec_driver_sql(claim_statement(self.schema, batch), _backoff(policy))
+    def claim(
+        self, connection: Connection, batch: int, policy: RetryPolicy, *, since: datetime | None = None
+    ) -> list[ClaimedRow]:
+        """Take up to `batch` due deliveries, of those due from `since` on; they are ours until the due time now
+        written."""
+        parameters = {**_backoff(policy), "since": since or "-infinity"}
+        result = connection.exec_driver_sql(claim_statement(self.schema, batch), parameters)
         return [ClaimedRow._make(row) for row in result.all()]
 
     def read_bodies(self, connection: Connection, payloads: Sequence[tuple[datetime, int]]) -> dict[int, bytes]:

@@ -272,7 +272,7 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
         *(d.id, d.source, d.event_id, d.event_type, d.resource, d.version, d.received_at, d.position, d.payload_id),
         *(cast(p.headers, Text).label("headers"), size.label("size")),
         case((size <= literal_column(str(LARGEST_COMMON)), p.body)).label("body"),
-        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited),
+        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.due_at),
         # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
         select(func.set_config(_text("synchronous_commit"), _text("off"), true())).scalar_subquery(),
     ).select_from(
@@ -289,11 +289,18 @@ def claim(t: Tables, batch: int) -> ClauseElement:
     claim more than `batch`. A row whose last attempt ended in a crash (attempts, but no error) is not charged
     here: it will run alone, and `claim_one` charges it then. Large bodies are left out: a batch of them, or the
     same one with each of its deliveries, would fill the memory; `read_bodies` gives as many as there is room for.
+    `since` leaves out the beginning of the index, where the entries of settled deliveries wait for vacuum.
     https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE
     """
     due = (
-        select(t.pending.c.delivery_id, t.pending.c.attempts, t.pending.c.last_error, t.pending.c.revisited)
-        .where(t.pending.c.due_at <= func.now())
+        select(
+            t.pending.c.delivery_id,
+            t.pending.c.due_at,
+            t.pending.c.attempts,
+            t.pending.c.last_error,
+            t.pending.c.revisited,
+        )
+        .where(t.pending.c.due_at <= func.now(), t.pending.c.due_at >= bindparam("since", type_=TYPES["moment"]))
         .order_by(t.pending.c.due_at, t.pending.c.delivery_id)
         # A constant: with a parameter a cached plan would reckon with a tenth of the table.
         .limit(literal_column(str(int(batch))))
@@ -317,6 +324,7 @@ def claim(t: Tables, batch: int) -> ClauseElement:
             due.c.last_error,
             crashed.label("crashed"),
             due.c.revisited,
+            due.c.due_at,
         )
         .cte("claimed")
     )
@@ -333,22 +341,15 @@ def read_bodies(t: Tables) -> ClauseElement:
 
 
 def claim_one(t: Tables) -> ClauseElement:
-    """Charge one attempt to a delivery that crashed before, if it is still as `claim` left it."""
-    wanted = (
-        select(t.pending.c.delivery_id)
+    """Charge one attempt to a delivery that crashed before, if it is still as `claim` left it; to be held first."""
+    return (
+        update(t.pending)
+        .values(attempts=t.pending.c.attempts + literal_column("1"), due_at=_next_retry(t, t.pending.c.attempts))
         .where(
             t.pending.c.delivery_id == bindparam("delivery_id", type_=TYPES["bigint"]),
             t.pending.c.attempts == bindparam("attempts", type_=TYPES["integer"]),
             t.pending.c.last_error.is_(None),
         )
-        .with_for_update(skip_locked=True)
-        .cte("wanted")
-        .prefix_with("MATERIALIZED")
-    )
-    return (
-        update(t.pending)
-        .values(attempts=t.pending.c.attempts + literal_column("1"), due_at=_next_retry(t, t.pending.c.attempts))
-        .where(t.pending.c.delivery_id == wanted.c.delivery_id)
         .returning(t.pending.c.attempts)
     )
 
@@ -555,7 +556,8 @@ def give_back(t: Tables) -> ClauseElement:
     p = t.pending
     return (
         update(p)
-        .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.clock_timestamp())
+        # The start of the transaction, the same for all: they stay in their order, and before what came since.
+        .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.now())
         .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
     )
 

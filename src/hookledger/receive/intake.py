@@ -228,8 +228,8 @@ class Intake:
             await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def close(self) -> None:
-        """Take no more, and let what was taken be committed, within `answer_within`; then the engine may be disposed of.
-        With an asynchronous engine only `aclose` waits."""
+        """Take no more, and wait, for `answer_within` at the most, until what was taken is committed; then the engine
+        may be disposed of. With an asynchronous engine only `aclose` waits."""
         self._closed = True
         if isinstance(self._commits, CommitThreads):
             self._commits.close(self.settings.answer_within)

@@ -2,7 +2,8 @@
 
 A commit that waits for a lock of somebody else, or on a network that has gone silent, would otherwise keep its
 thread or task until the lock is released or TCP gives up, which may be never. Nothing is asked of the server for
-this; watching costs a few system calls a transaction, and a thread that sleeps while there is nothing to watch.
+this; watching costs a few system calls a transaction, and a thread that looks ten times a second while there are
+any.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ GRACE = 0.5
 """Seconds that a cancelled transaction has to end before its socket is shut."""
 CANCEL_WITHIN = 2.0
 LOOK_EVERY = 0.1
+LINGER = 10.0
+"""Seconds without a transaction after which the thread that watches ends; the next one starts it again."""
 
 
 class Cut(enum.Enum):
@@ -146,7 +149,11 @@ class Watchdog:
 
     def _run(self) -> None:
         while True:
-            self._busy.wait()
+            busy = self._busy.wait(LINGER)
+            with self._lock:
+                if not busy and not self._watches:
+                    self._started = False
+                    return
             time.sleep(LOOK_EVERY)
             with self._lock:
                 watches = tuple(self._watches)

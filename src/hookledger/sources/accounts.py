@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -68,9 +68,11 @@ class AccountVerifier:
     needs_network = True
 
     def __init__(self, source: str, secrets_of: SecretsOf, verifier: Callable[[Secrets], Verifier]) -> None:
-        if inspect.iscoroutinefunction(secrets_of) or inspect.iscoroutinefunction(getattr(secrets_of, "__call__", 0)):
+        called = secrets_of if inspect.isroutine(secrets_of) else type(secrets_of).__call__
+        if inspect.iscoroutinefunction(called):
             raise SecretError(
-                f"the source {source!r}: secrets is an async function; write it as a plain one, it is called in a thread"
+                f"the source {source!r}: secrets is an async function; write it as a plain one, as it is called in a "
+                "thread"
             )
         self._source = source
         self._secrets_of = secrets_of
@@ -105,8 +107,8 @@ class AccountVerifier:
                 "secrets= gave an account whose name has white space, a colon, or more than 100 characters"
             )
         try:
-            if not isinstance(secrets, str | bytes) and isinstance(secrets, Sequence):
-                secrets = tuple(secrets)
-            return None if account is None else account.name, self._kept(secrets)
+            # A list cannot be looked up.
+            kept = tuple(secrets) if isinstance(secrets, list) else secrets
+            return None if account is None else account.name, self._kept(kept)
         except (SecretError, TypeError) as error:
             raise Unavailable(f"secrets= gave what is no secret: {error}") from None

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from hookledger.errors import SetupError
 from hookledger.sources.public_keys import PublicKeyAlgorithm, public_key
@@ -20,7 +20,7 @@ Encoding = Literal["hex", "base64"]
 HMACS = ("hmac-sha256", "hmac-sha1", "hmac-sha384", "hmac-sha512")
 DIGESTS = ("digest-sha256", "digest-sha1")
 PUBLIC_KEYS = ("ed25519", "ecdsa-p256-sha256", "rsa-sha256")
-TOKEN = "token"  # noqa: S105
+TOKEN: Final = "token"  # noqa: S105
 ALGORITHMS = (*HMACS, *DIGESTS, *PUBLIC_KEYS, TOKEN)
 
 MOST_PUBLIC_KEY_SIGNATURES = 16

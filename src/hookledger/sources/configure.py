@@ -61,7 +61,8 @@ class _Configuration:
             )
         self._url = url
         self._verifier: Verifier
-        self.settings = Settings(name, url, read_options(name, provider.options, options), self._key_of)
+        known = read_options(name, provider.options, options)
+        self.settings = Settings(name, url, tolerance, known, self._key_of)
 
     def source(self, secrets: Secrets | SecretsOf, content_encoding: ContentEncoding) -> Source:
         provider = self._provider
@@ -89,7 +90,7 @@ class _Configuration:
 
     def _tolerant(self, tolerance: float) -> tuple[Scheme, ...]:
         require_tolerance(tolerance)
-        if not any(scheme.timestamped for scheme in self._provider.scheme_list):
+        if not self._provider.takes_tolerance and not any(scheme.timestamped for scheme in self._provider.scheme_list):
             raise SetupError(f"tolerance= is not used: {self._provider.title} signs no timestamp")
         return tuple(
             [
@@ -210,36 +211,42 @@ class _Signing:
         """
         signed = list(self._sign(body, now, identifier=identifier))
         names = {name.lower() for name, _ in signed}
-        id_header, type_header = _header_in(self._provider.event_id), _header_in(self._provider.event_type)
+        usual = self._usual_headers()
+        id_header = _header_in(self._provider.event_id, usual)
+        type_header = _header_in(self._provider.event_type, usual)
         described: list[tuple[str, str]] = []
         if id_header is not None:
             described.append((id_header, identifier or str(uuid.UUID(bytes=sha256(body).digest()[:16]))))
         if type_header is not None:
             guess = self._provider.guess_type
-            usual = self._usual(type_header) if guess is None else guess(body)
-            described.append((type_header, event_type or usual))
+            usual_type = usual.get(type_header) or "" if guess is None else guess(body)
+            described.append((type_header, event_type or usual_type))
         return Headers([*signed, *(pair for pair in described if pair[0].lower() not in names)])
 
-    def _usual(self, header: str) -> str:
+    def _usual_headers(self) -> Headers:
         try:
-            headers = Headers(self._provider.example().headers)
+            return Headers(self._provider.example().headers)
         except SetupError:
-            return ""
-        return headers.get(header) or ""
+            return Headers()
 
 
 def _answer(handshake: Handshake, settings: Settings, request: Request) -> Response | None:
     return handshake(request, settings)
 
 
-def _header_in(field: ProviderField | None) -> str | None:
-    """The first header that a field is read from."""
+def _headers_in(field: ProviderField | None) -> list[str]:
+    """The headers that a field is read from."""
     if isinstance(field, tuple | Joined):
-        parts = field.fields if isinstance(field, Joined) else field
-        return next((found for found in map(_header_in, parts) if found), None)
+        return [name for part in (field.fields if isinstance(field, Joined) else field) for name in _headers_in(part)]
     if isinstance(field, str) and field.startswith(HEADER):
-        return field.removeprefix(HEADER).removesuffix("?").strip()
-    return None
+        return [field.removeprefix(HEADER).removesuffix("?").strip()]
+    return []
+
+
+def _header_in(field: ProviderField | None, usual: Headers) -> str | None:
+    """The header that a field is usually read from."""
+    names = _headers_in(field)
+    return next((name for name in names if name in usual), names[0] if names else None)
 
 
 def _shares(schemes: tuple[Scheme, ...], secrets: list[str | bytes]) -> list[list[tuple[int, str | bytes]]]:

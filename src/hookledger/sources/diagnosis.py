@@ -14,11 +14,17 @@ from typing import Any
 
 from hookledger.errors import Cause, NotVerified, Refused, SetupError, UnreadableBody
 from hookledger.http import Request
+from hookledger.sources.content_coding import as_signed
 from hookledger.sources.reading import read_json
+from hookledger.sources.settings import read_url
 from hookledger.sources.source import Source, Verified
 
 LARGEST_DIAGNOSED = 256 * 1024
 """Bytes of a body that is diagnosed for the log."""
+EVERYBODYS = ("Authorization",)
+"""Headers that say nothing of who the sender is."""
+LARGEST_INFLATED = 1024 * 1024 * 1024
+"""Bytes of a captured body once it is inflated."""
 LARGEST_INDENTED = 16 * 1024
 """Bytes up to which indented forms are tried for the log: Python writes those slowly."""
 SECONDS_BETWEEN = 1.0
@@ -58,11 +64,12 @@ def diagnose(source: Source, request: Request, now: float, *, largest: int | Non
     Raises:
         Refused: other than NotVerified, e.g. if the keys of the provider cannot be had.
     """
+    request = as_signed(source.content_encoding, request, LARGEST_INFLATED)
     try:
         verified = source.verifier.verify(request, now) or Verified()
     except NotVerified as error:
         found = _explained(source, request, now, error, largest)
-        return Diagnosis(False, str(found), found.cause, found.details, account=None)
+        return Diagnosis(False, str(found), found.cause, found.details)
     if verified.secret == 0:
         said = "the request verifies"
     else:
@@ -99,7 +106,8 @@ class LogDiagnosis:
                 return error
             self._next = self._clock() + self._seconds_between
         try:
-            return _explained(source, request, now, error, LARGEST_DIAGNOSED)
+            signed = as_signed(source.content_encoding, request, LARGEST_DIAGNOSED)
+            return _explained(source, signed, now, error, LARGEST_DIAGNOSED)
         except Exception:
             # What a sender sent may be anything; the refusal stands, and has been explained once already.
             return error
@@ -215,7 +223,11 @@ def _other_urls(source: Source, request: Request) -> Iterator[tuple[str, Any, Re
         url.replace("https://", "http://", 1) if url.startswith("https://") else url.replace("http://", "https://", 1)
     )
     candidates = [bare, bare + query, bare.rstrip("/"), bare.rstrip("/") + "/", swapped, request.url]
-    for candidate in dict.fromkeys(each for each in candidates if each and each != url):
+    for candidate in dict.fromkeys(each for each in candidates if each != url):
+        try:
+            read_url(source.name, candidate)
+        except SetupError:
+            continue
         yield candidate, verifier.with_url(candidate), replace(request, query="")
 
 
@@ -225,15 +237,16 @@ def _other_provider(source: Source, request: Request) -> NotVerified | None:
 
     others = []
     for provider in providers():
-        if provider.name == source.provider:
-            continue
-        if any(header in request.headers for header in provider.signature_places if header.lower() != "authorization"):
+        found = any(header in request.headers for header in provider.signature_places if header not in EVERYBODYS)
+        if found and provider.name == source.provider:
+            return None  # something else of its own is missing
+        if found:
             others.append(provider.title)
     if not others:
         return None
     named = " or ".join(others)
     return NotVerified(
-        f"the request bears the signature of {named}: the URL of the source {source.name!r} was given to another provider",
+        f"the request bears the signature of {named}: the URL of the source {source.name!r} was given to that provider",
         Cause.OTHER_PROVIDER,
         provider=named,
     )

@@ -33,7 +33,7 @@ class ItemPaths:
     """
 
     def __init__(self, paths: str | tuple[str, ...]) -> None:
-        self._written = (paths,) if isinstance(paths, str) else tuple(paths)
+        self._written = paths if isinstance(paths, tuple) else (paths,)
         self._lists = tuple([self._levels(each) for each in self._written])
         if not self._lists:
             raise SetupError('items=() leads nowhere: say where the list is, as in "events", or "" for the body itself')

@@ -76,6 +76,7 @@ class Provider:
         secret: how its secrets are spelled.
         takes_secrets: False for a provider whose keys are fetched and which shares nothing secret.
         needs_url: True if `verifier` signs the public URL of the source.
+        takes_tolerance: True if `verifier` checks a timestamp by `settings.tolerance`.
         options: settings that only this provider has.
         format, event_id, event_type, resource, version, version_unit: what the body is, and where the fields of an
             event are; None where the provider gives none.
@@ -106,6 +107,7 @@ class Provider:
     secret: SecretRules = PLAIN
     takes_secrets: bool = True
     needs_url: bool = False
+    takes_tolerance: bool = False
     options: tuple[Option, ...] = ()
     format: Format = "json"
     event_id: ProviderField | None = "id"
@@ -132,6 +134,8 @@ class Provider:
     def __post_init__(self) -> None:
         if isinstance(self.schemes, Scheme):
             object.__setattr__(self, "schemes", (self.schemes,))
+        for prose in ("survives", "cautions"):
+            object.__setattr__(self, prose, " ".join(getattr(self, prose).split()))
         if not _PROVIDER_NAME.fullmatch(self.name):
             raise SetupError(f"the provider name {self.name!r} must be lower-case words with hyphens, as in 'acme-pay'")
         if bool(self.schemes) == (self.verifier is not None):

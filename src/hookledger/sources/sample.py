@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -63,6 +64,7 @@ def _expected(document: dict[str, Any]) -> Expected:
     return Expected(Event(**{"event_id": None, "event_type": "", **fields}), deleted)
 
 
+@cache
 def read_sample(name: str) -> Sample:
     """The sample of a built-in provider.
 

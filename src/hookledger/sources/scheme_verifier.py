@@ -38,6 +38,7 @@ class SchemeVerifier:
         "_item",
         "_keyed",
         "_keys",
+        "_late",
         "_plain",
         "_prefixes",
         "_separator",
@@ -58,7 +59,10 @@ class SchemeVerifier:
         self._url = None if url is None else url.encode()
         self._checks = tuple([check(key, scheme.algorithm, scheme.encoding) for key in keys])
         self._keyed = scheme.algorithm in DIGESTS
-        self._plain = parts_of(scheme.template) <= {Part.BODY, Part.TIMESTAMP, Part.ID}
+        parts = parts_of(scheme.template)
+        self._plain = parts <= {Part.BODY, Part.TIMESTAMP, Part.ID}
+        # A time inside the signed body is read once that has verified.
+        self._late = Part.TIMESTAMP not in parts and scheme.timestamp_item is None
         self._comparable = comparable(scheme.algorithm, scheme.encoding)
         # The names of HTTP's authentication schemes, such as Bearer, count in either case.
         self._folds = scheme.algorithm == TOKEN
@@ -110,7 +114,8 @@ class SchemeVerifier:
                 break
         else:
             raise missing([each.at for each in scheme.places])
-        timestamp = None if places.timestamp_at is None else _only(places.timestamp_at, parcel)
+        timed, late = (None, places.timestamp_at) if self._late else (places.timestamp_at, None)
+        timestamp = None if timed is None else _only(timed, parcel)
         identifier = None if places.identifier_at is None else _only(places.identifier_at, parcel)
         rest = NO_REST if self._plain else Rest(parcel, self._url)
         for signed_at, signatures in self._offered(values, timestamp, places.at).items():
@@ -121,7 +126,7 @@ class SchemeVerifier:
                         rest.key = self._keys[number]
                     covered = message(scheme.template, request.body, signed_at, identifier, rest)
                 if each.matches(covered, signatures):
-                    return number, signed_at
+                    return number, signed_at if late is None else _only(late, parcel)
         raise NotVerified(
             f"no signature in the {places.at.in_words} matches: the secret is not the sender's, or the bytes were "
             "changed",

@@ -37,12 +37,14 @@ class Settings:
     Args:
         name: of the source.
         url: its public URL, as the provider has it.
+        tolerance: how far a signed timestamp may be off our clock, in seconds; None for the provider's own limit.
         options: the provider's own settings.
         key_of: the key that signed a request, or the first one for a request that is not signed.
     """
 
     name: str
     url: str | None
+    tolerance: float | None
     options: Mapping[str, Any] = field(repr=False)
     key_of: Callable[[Request], bytes] = field(repr=False)
 

@@ -126,7 +126,7 @@ class Batch:
         if not held:
             return set()
         # Should the mark be wrong, the key of the effects refuses the batch, and alone they are all looked up.
-        revisited = [claimed for claimed in held if claimed.revisited or self.alone]
+        revisited = [claimed for claimed in held if claimed.revisited or self.alone or not claimed.has_payload]
         events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in revisited]
         done = self.tools.repository.look_up(self.connection, events) if events else set()
         for claimed in revisited:

@@ -25,22 +25,28 @@ async def _completed(awaitable: Awaitable[Any]) -> Any:
 
 def call_in_this_thread(
     loop: asyncio.AbstractEventLoop, variables: contextvars.Context, function: Callable[[], Any]
-) -> Any:
+) -> tuple[Any, BaseException | None]:
     """Call a function from a thread that is not the loop's; what it awaits is awaited on the loop.
 
     Args:
         loop: that runs in another thread.
         variables: the context in which the function is called.
         function: without arguments.
+
+    Returns:
+        What the function returned, and what it raised: not every exception may be raised through a future.
     """
     context = _ThreadGreenlet(function, getcurrent())
     context.gr_context = variables
-    result = context.switch()
-    while not context.dead:
-        try:
-            value = asyncio.run_coroutine_threadsafe(_completed(result), loop).result()
-        except BaseException as error:
-            result = context.throw(error)
-        else:
-            result = context.switch(value)
-    return result
+    try:
+        result = context.switch()
+        while not context.dead:
+            try:
+                value = asyncio.run_coroutine_threadsafe(_completed(result), loop).result()
+            except BaseException as error:
+                result = context.throw(error)
+            else:
+                result = context.switch(value)
+    except BaseException as error:
+        return None, error
+    return result, None

@@ -82,4 +82,12 @@ class Caller:
         if self._loop is None:
             return context.run(call)
         assert self._thread is not None
-        return await_only(self._loop.run_in_executor(self._thread, call_in_this_thread, self._loop, context, call))
+        returned, error = await_only(
+            self._loop.run_in_executor(self._thread, call_in_this_thread, self._loop, context, call)
+        )
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
+        return returned

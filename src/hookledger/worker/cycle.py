@@ -16,6 +16,7 @@ from hookledger.worker.connector import Connector
 from hookledger.worker.crashed import IN_WORDS, Losses, has_crashed_enough, in_order
 from hookledger.worker.fingerprint import fingerprint
 from hookledger.worker.hold import hold
+from hookledger.worker.look import Look
 from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Settled, told
 from hookledger.worker.received import Received, fresh, large_bodies
 from hookledger.worker.transaction import Spoiled
@@ -46,6 +47,7 @@ class Cycle:
         self._observe = observe
         self._size = batch
         self._losses = Losses()
+        self._look = Look()
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
@@ -78,12 +80,16 @@ class Cycle:
     def _claim(self) -> tuple[list[ClaimedRow], dict[int, bytes]]:
         connection, repository = self._connector.connection(), self._tools.repository
         with connection.begin():
-            rows = repository.claim(connection, self._size, self._tools.inbox.retry)
+            since = self._look.since(time.monotonic())
+            rows = repository.claim(connection, self._size, self._tools.inbox.retry, since=since)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
             self.taken = {row.id: GivenBack(row.id, row.attempts, 1, row.last_error) for row in rows if not row.crashed}
             wanted = large_bodies(rows)
             large = repository.read_bodies(connection, wanted) if wanted else {}
         self.claimed_all = len(rows) == self._size
+        self._look.found(rows, all_taken=not self.claimed_all)
+        if since is not None and not rows:
+            return self._claim()
         return rows, large
 
     def _work(self, received: Received) -> None:
@@ -201,7 +207,8 @@ class Cycle:
             return
         connection = self._connector.connection()
         with connection.begin():
-            attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry)
+            held = hold(connection, repository, [(row.id, row.attempts)])
+            attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry) if held else None
         if attempts is None:
             return
         self.taken[row.id] = GivenBack(row.id, attempts, 1, None)

@@ -36,13 +36,13 @@ def verdict(of_delivery: Sequence[Failure], attempts: int, inbox: Inbox) -> Deat
 def delay(failure: Failure, policy: RetryPolicy, attempts: int, random: Random) -> float:
     """Seconds until the next attempt: what the handler asked for by Retry(after=...), else its policy's.
 
-    A number that no calendar holds is taken for the policy's, since a wrong argument must not cost the delivery.
+    What is no number is taken for the policy's, since a wrong argument must not cost the delivery.
     """
     after = getattr(failure.error, "after", None) if isinstance(failure.error, Retry) else None
     if isinstance(after, timedelta):
         after = after.total_seconds()
-    if isinstance(after, int | float) and math.isfinite(after):
-        return min(max(0.0, float(after)), LONGEST_DELAY)
+    if isinstance(after, int | float) and not math.isnan(min(after, LONGEST_DELAY)):
+        return float(min(max(0.0, after), LONGEST_DELAY))
     return policy.delay(attempts, random.random())
 
 

@@ -34,7 +34,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if self.slots < 1 or self.batch < 1:
             raise SetupError("a worker needs 1 slot or more, and a batch of 1 or more")
-        if self.time_budget <= 0 or self.grace < 0:
+        if not self.time_budget > 0 or not self.grace >= 0:
             raise SetupError("a worker needs a time budget above 0 and a grace time of 0 or more, in seconds")
         if not 0 < self.shortest_poll <= self.longest_poll:
             raise SetupError("a worker needs 0 < shortest_poll <= longest_poll, in seconds")

@@ -15,7 +15,7 @@ from typing import Any
 from hookledger import storable
 from hookledger.errors import HandlerError
 
-DEEPEST = 500
+DEEPEST = 200
 MOST_DIGITS = 1000
 
 

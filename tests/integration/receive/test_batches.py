@@ -82,8 +82,7 @@ def test_an_empty_batch_is_accepted_and_leaves_nothing(receiving: Receiving, led
 def test_a_batch_with_known_and_new_events_is_one_transaction(receiving: Receiving, ledger: Ledger) -> None:
     assert receiving.post(signed(many(), [item("e1"), item("e2")])).status == 200
     ledger.run(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$ BEGIN RAISE 'no copies of this one'; END $$"
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no copies of this one'; END $$"
     )
     ledger.run("CREATE TRIGGER refuse BEFORE INSERT ON redeliveries FOR EACH ROW EXECUTE FUNCTION refuse()")
     assert receiving.post(signed(many(), [item("e2"), item("e3")])).status == 503

@@ -76,6 +76,14 @@ def test_a_copy_of_a_pending_delivery_leaves_it_as_it_is(receiving: Receiving, l
     assert ledger.run("SELECT * FROM pending") == before
 
 
+def test_a_copy_leaves_the_row_of_the_delivery_alone(receiving: Receiving, ledger: Ledger) -> None:
+    assert receiving.post(event("e1")).status == 200
+    row = "SELECT ctid::text, xmin::text, xmax::text FROM deliveries"
+    before = ledger.run(row)
+    assert {answer.status for answer in receiving.post_all([event("e1")] * 10)} == {200}
+    assert ledger.run(row) == before
+
+
 def test_an_unreadable_delivery_is_not_revived(receiving: Receiving, ledger: Ledger) -> None:
     for _ in range(2):
         assert receiving.post(signed(shop(), b"no JSON")).status == 200

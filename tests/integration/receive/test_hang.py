@@ -83,6 +83,16 @@ def test_many_events_that_hang_do_not_stop_the_receiver(
     assert sorted(ledger.event_ids()) == sorted(["e1", *held])
 
 
+def test_a_delivery_that_somebody_holds_does_not_stop_its_copies(
+    receiving: Receiving, database_url: str, ledger: Ledger
+) -> None:
+    """Known events are not even touched (D4): nobody waits for rows that others hold."""
+    assert receiving.post(event("e1")).status == 200
+    with holding(database_url, "SELECT FROM hookledger.deliveries FOR UPDATE"):
+        assert {answer.status for answer in receiving.post_all([event("e1"), event("e2"), event("e1")])} == {200}
+    assert ledger.count("redeliveries") == 2
+
+
 def test_what_was_cut_holds_no_lock_and_no_connection(receiving: Receiving, database_url: str, ledger: Ledger) -> None:
     with holding(database_url, inserting("held")):
         assert refused(receiving.post(event("held")))
@@ -170,13 +180,13 @@ def keep_asking(receiving: Receiving, rounds: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "end"),
-    [({}, "resume"), ({}, "replace"), ({"pool_pre_ping": True}, "resume")],
-    ids=["resumes", "is replaced", "resumes, pre-ping"],
+    [({}, "resume"), ({}, "replace"), ({}, "forget"), ({"pool_pre_ping": True}, "forget")],
+    ids=["resumes", "replaced", "forgets", "forgets-pre-ping"],
 )
 def test_a_network_that_falls_silent_is_503_in_time_and_survived(
     make_receiving: MakeReceiving, proxy: Proxy, own_ledger: Ledger, options: dict[str, Any], end: str
 ) -> None:
-    receiving = make_receiving(proxy.url, **options)
+    receiving = make_receiving(proxy.url, settings=IntakeSettings(commits=1), **options)
     before = [event(f"before{number}") for number in range(20)]
     assert {answer.status for answer in receiving.post_all(before)} == {200}
     proxy.pause()

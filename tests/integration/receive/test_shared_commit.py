@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from hookledger.http import Request, Response
 from hookledger.receive import IntakeSettings
+from hookledger.receive.line import Line
 from tests.gate import Gate
 from tests.integration.receive.conftest import MakeReceiving
 from tests.ledger import Ledger
@@ -24,6 +27,14 @@ REFUSING = {
     "at the commit": "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON deliveries DEFERRABLE INITIALLY DEFERRED"
     " FOR EACH ROW",
 }
+
+
+def is_long(line: Line, length: int) -> bool:
+    return len(line) == length
+
+
+def is_taken(receiving: Receiving, request: Request) -> bool:
+    return receiving.post(request).status == 200
 
 
 class Gathering:
@@ -43,7 +54,7 @@ class Gathering:
             answers = []
             for count, request in enumerate(requests, 1):
                 answers.append(self._receiving.start(request))
-                wait_until(lambda expected=count: len(line) == expected)
+                wait_until(partial(is_long, line, count))
             yield answers
         assert first.result().status == 200
 
@@ -125,8 +136,8 @@ def test_a_request_that_is_given_up_does_not_stop_the_others(
 def test_over_the_bounds_of_the_line_is_503_and_nothing_is_lost(
     make_receiving: MakeReceiving, database_url: str, ledger: Ledger, bound: str
 ) -> None:
-    longest = {"max_waiting": 5} if bound == "requests" else {"max_waiting_bytes": 50_000}
-    settings = IntakeSettings(commits=1, answer_within=60, cut_after=60, retry_after=7, **longest)
+    settings = replace(PATIENT, retry_after=7)
+    settings = replace(settings, max_waiting=5) if bound == "requests" else replace(settings, max_waiting_bytes=50_000)
     receiving = make_receiving(settings=settings)
     gate = Gate(database_url)
     line = receiving.intake._line
@@ -146,14 +157,14 @@ def test_over_the_bounds_of_the_line_is_503_and_nothing_is_lost(
             else:
                 before = len(line)
                 taken.append(receiving.start(request))
-                wait_until(lambda before=before: len(line) == before + 1)
+                wait_until(partial(is_long, line, before + 1))
         assert 3 <= len(taken) <= 5
     assert [answer.result().status for answer in [first, *taken]] == [200] * (1 + len(taken))
     assert receiving.intake.admits("shop") is None
     again = [answer.status for answer in receiving.post_all(requests[:4])]
     assert again == [200] * 4
     for request in requests:
-        wait_until(lambda request=request: receiving.post(request).status == 200)
+        wait_until(partial(is_taken, receiving, request))
     assert sorted(ledger.event_ids()) == sorted(["gate", *[f"e{number}" for number in range(20)]])
 
 

@@ -116,7 +116,7 @@ def test_retry_after(way: Way, work: Work, ledger: Ledger, after: Any) -> None:
     assert pending.attempts == 1
 
 
-@pytest.mark.parametrize("after", [None, float("nan"), float("inf"), "soon", 10**400, object()])
+@pytest.mark.parametrize("after", [None, float("nan"), "soon", object()])
 def test_retry_after_nonsense_takes_the_policy(way: Way, work: Work, ledger: Ledger, after: Any) -> None:
     ledger.record(bad())
     work(failing(way, lambda: Retry(after=after), first_delay=100, jitter=0))
@@ -124,16 +124,17 @@ def test_retry_after_nonsense_takes_the_policy(way: Way, work: Work, ledger: Led
 
 
 def test_retry_after_ages_is_bounded_and_before_now_is_now(way: Way, work: Work, ledger: Ledger) -> None:
-    waits = {"ages": 1e15, "past": -5.0}
+    waits: dict[str, Any] = {"ages": 1e15, "for ever": float("inf"), "longer": 10**400, "past": -5.0}
     inbox = inbox_of_shop(max_attempts=2)
 
     def body(delivery: Delivery, _: Connection) -> None:
         raise Retry(after=waits[delivery.event_id])
 
     inbox.accumulate(SHOP, name="wait")(way.handler(body))
-    ledger.record(document("ages"), document("past"))
+    ledger.record(*map(document, waits))
     work(inbox)
-    assert ledger.pending()["ages"].due_in > 300 * 86_400
+    pending = ledger.pending()
+    assert all(pending[event].due_in > 300 * 86_400 for event in ("ages", "for ever", "longer"))
     assert ledger.dead()["past"].attempts == 2
 
 

@@ -10,7 +10,9 @@ import pytest
 from hookledger.delivery import Delivery
 from hookledger.http import Request
 from hookledger.sources import Source
+from hookledger.sources.catalogue import provider
 from hookledger.version import read_version
+from tests.unit.sources.made import EVERY, Made, make
 
 Deliver = Callable[[Source, Request], Delivery]
 
@@ -36,3 +38,9 @@ def deliver() -> Deliver:
         )
 
     return delivered
+
+
+@pytest.fixture(params=EVERY)
+def made(request: pytest.FixtureRequest) -> Made:
+    """Every provider in turn."""
+    return make(provider(request.param))

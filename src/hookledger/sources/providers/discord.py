@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from hookledger.http import Response
-from hookledger.sources.fields import joined
+from hookledger.sources.describe import Family, Places, Provider, Scheme, joined
 from hookledger.sources.handshakes import discord_ping
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
 
 discord = Provider(
     name="discord",
@@ -33,8 +30,8 @@ discord = Provider(
     deleted=("*_DELETE",),
     handshake=discord_ping,
     accepted=Response(204),
-    survives="Webhook Events have no id; application, type, time and the object they are about tell them apart, and are "
-    "the same at every attempt of the ten minutes. Interactions have an id and are not sent again.",
-    cautions="The answer is 204, as Webhook Events want it; an interaction that needs an answer of its own within 3 "
-    "seconds is not for a queue.",
+    survives="""Webhook Events have no id; application, type, time and the object they are about tell them apart, and
+    are the same at every attempt of the ten minutes. Interactions have an id and are not sent again.""",
+    cautions="""The answer is 204, as Webhook Events want it; an interaction that needs an answer of its own within 3
+    seconds is not for a queue.""",
 )

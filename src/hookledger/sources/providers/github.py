@@ -8,11 +8,8 @@ from hookledger.delivery import Delivery, Event
 from hookledger.errors import UnreadableBody
 from hookledger.http import Headers, Request
 from hookledger.sources.accounts import SecretsOf
-from hookledger.sources.fields import joined
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider, Reads
+from hookledger.sources.describe import Family, Places, Provider, Reads, Scheme, joined
 from hookledger.sources.reading import is_form, read_form, read_json
-from hookledger.sources.scheme import Scheme
 from hookledger.sources.secrets import Secrets
 from hookledger.sources.source import Source
 from hookledger.storable import identifier, label
@@ -139,5 +136,5 @@ GITHUB = Provider(
     guess_type=_guess_event,
     survives="X-GitHub-Delivery is the same when a delivery is sent again by hand; GitHub itself sends nothing again.",
     cautions="The headers are not signed: somebody who holds a signed body can send it under another id or event name.",
-    verified_by=("GitHub docs V01", "octokit V02, V03", "go-github V05"),
+    verified_by=("GitHub docs V01", "octokit V02, V03", "go-github V05", "webhookx V37"),
 )

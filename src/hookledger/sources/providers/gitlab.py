@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hookledger.sources.fields import joined
-from hookledger.sources.provider import Family, Provider
+from hookledger.sources.describe import Family, Provider, joined, shared_token
 from hookledger.sources.providers.standard_webhooks import STANDARD_SCHEME
-from hookledger.sources.scheme import shared_token
 
 gitlab = Provider(
     name="gitlab",
@@ -22,8 +20,8 @@ gitlab = Provider(
     resource=(joined("object_kind", "object_attributes.id"), joined("object_kind", "project_id", "ref")),
     version="object_attributes.updated_at",
     deleted=("*.delete",),
-    survives="webhook-id and Idempotency-Key are made once for a delivery and kept when it is sent again, by GitLab or by "
-    "hand. X-Gitlab-Webhook-UUID is new at every attempt.",
+    survives="""webhook-id and Idempotency-Key are made once for a delivery and kept when it is sent again, by GitLab or
+    by hand. X-Gitlab-Webhook-UUID is new at every attempt.""",
     cautions="With a secret token nothing is signed: whoever sees one request can send others.",
     verified_by=("standard-webhooks V09",),
     unconfirmed=("The tolerance that GitLab expects for signing tokens.",),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import joined
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
+from hookledger.sources.describe import Family, Places, Provider, Scheme, joined
 
 hubspot = Provider(
     name="hubspot",
@@ -25,8 +22,8 @@ hubspot = Provider(
     version="occurredAt",
     version_unit="milliseconds",
     deleted=("*.deletion", "*.privacyDeletion"),
-    survives="HubSpot says that eventId alone is not unique; together with the portal, the subscription, the object, the "
-    "time and the property it is. attemptNumber counts the attempts and is left out.",
+    survives="""HubSpot says that eventId alone is not unique; together with the portal, the subscription, the object,
+    the time and the property it is. attemptNumber counts the attempts and is left out.""",
     cautions="The older versions 1 and 2 of the signature, which carry no timestamp, are not taken.",
     verified_by=("hubspot-api-python V31",),
 )

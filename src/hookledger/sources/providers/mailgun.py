@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
+from hookledger.sources.describe import Family, Places, Provider, Scheme
 
 TWELVE_HOURS = 12 * 3600.0
 
@@ -27,8 +25,8 @@ mailgun = Provider(
     version="event-data.timestamp",
     version_unit="seconds",
     survives="event-data.id names the event; the token and the timestamp of the signature are made for a request.",
-    cautions="The signature covers a timestamp and a token, not the event: whoever sees one request can forge others "
-    "until its timestamp is twelve hours old.",
+    cautions="""The signature covers a timestamp and a token, not the event: whoever sees one request can forge others
+    until its timestamp is twelve hours old.""",
     verified_by=("mailgun-php V21",),
     unconfirmed=("Whether a retry has a new token and timestamp.",),
 )

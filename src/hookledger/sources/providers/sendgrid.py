@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
+from hookledger.sources.describe import Family, Places, Provider, Scheme
 
 HEADER = "X-Twilio-Email-Event-Webhook"
 
@@ -30,7 +28,8 @@ sendgrid = Provider(
     resource="sg_message_id",
     version="timestamp",
     version_unit="seconds",
-    survives="Each item of the list has its own sg_event_id; the request has none, and overlapping lists are sent again.",
+    survives="""Each item of the list has its own sg_event_id; the request has none, and overlapping lists are sent
+    again.""",
     cautions="The line end behind the list is signed too.",
     verified_by=("sendgrid-python V20",),
 )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import joined
+from hookledger.sources.describe import Family, Places, Provider, Scheme, joined
 from hookledger.sources.handshakes import slack_url_verification
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
 
 slack = Provider(
     name="slack",
@@ -28,9 +25,9 @@ slack = Provider(
     version_unit="seconds",
     deleted=("message.message_deleted",),
     handshake=slack_url_verification,
-    survives="event_id is unique across workspaces and the same at each of the three retries. Commands and interactivity "
-    "have a trigger_id, one for each time that a user does something.",
+    survives="""event_id is unique across workspaces and the same at each of the three retries. Commands and
+    interactivity have a trigger_id, one for each time that a user does something.""",
     cautions="Commands and interactivity that want an answer of their own within 3 seconds are not for a queue.",
-    verified_by=("python-slack-sdk V13", "PagerDuty V37"),
+    verified_by=("python-slack-sdk V13", "webhookx V37"),
     unconfirmed=("That commands and interactivity are never sent again.",),
 )

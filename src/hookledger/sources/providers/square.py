@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import joined
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
+from hookledger.sources.describe import Family, Places, Provider, Scheme, joined
 
 square = Provider(
     name="square",

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hookledger.sources.accounts import SecretsOf
+from hookledger.sources.describe import SIGNED_ID, Family, Places, Provider, Scheme
 from hookledger.sources.event_reader import Deleted
-from hookledger.sources.fields import SIGNED_ID, Field
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
+from hookledger.sources.fields import Field
 from hookledger.sources.reading import VersionUnit
-from hookledger.sources.scheme import Scheme, require_tolerance
+from hookledger.sources.scheme import require_tolerance
 from hookledger.sources.secrets import Secrets
 from hookledger.sources.source import Source
 from hookledger.sources.timestamps import DEFAULT_TOLERANCE

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from hookledger.sources.accounts import SecretsOf
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme, require_tolerance
-from hookledger.sources.secrets import SecretRules, Secrets
+from hookledger.sources.describe import Family, Places, Provider, Scheme, SecretRules
+from hookledger.sources.scheme import require_tolerance
+from hookledger.sources.secrets import Secrets
 from hookledger.sources.source import Source
 from hookledger.sources.timestamps import DEFAULT_TOLERANCE
 
@@ -23,8 +22,8 @@ STRIPE = Provider(
     resource=("data.object.id", "related_object.id"),
     version="created",
     version_unit="seconds",
-    survives="The body's id is the same at every attempt and when an event is sent again by hand; the signed timestamp "
-    "is not.",
+    survives="""The body's id is the same at every attempt and when an event is sent again by hand; the signed timestamp
+    is not.""",
     cautions="`created` has whole seconds: on equal versions the later arrival wins.",
     verified_by=("stripe-dotnet V08",),
 )

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookledger.sources.fields import OfItem
-from hookledger.sources.provider import Family, Provider
+from hookledger.sources.describe import Family, OfItem, Provider, SecretRules, shared_token
 from hookledger.sources.reading import in_document
-from hookledger.sources.scheme import shared_token
-from hookledger.sources.secrets import SecretRules
 
 
 def _kind(update: Any) -> str | None:

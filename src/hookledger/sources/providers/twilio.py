@@ -6,16 +6,15 @@ import hashlib
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from hookledger.errors import Cause, NotVerified, UnreadableBody
 from hookledger.http import Headers, Request, Response
-from hookledger.sources.fields import OfItem
+from hookledger.sources.describe import Family, OfItem, Provider, Settings
 from hookledger.sources.places import wire
-from hookledger.sources.provider import Family, Provider
 from hookledger.sources.reading import in_form, is_form, read_form
-from hookledger.sources.settings import Settings
 from hookledger.sources.source import Verified
 
 SIGNATURE = "X-Twilio-Signature"
@@ -36,7 +35,8 @@ class TwilioVerifier:
 
     def __init__(self, keys: tuple[bytes, ...], settings: Settings) -> None:
         self.keys = keys
-        self._url = settings.url or ""
+        self._settings = settings
+        self.url = settings.url or ""
 
     def verify(self, request: Request, now: float) -> Verified:
         """Return if one of the tokens signed the request.
@@ -49,7 +49,7 @@ class TwilioVerifier:
             raise NotVerified(f"the header {SIGNATURE} is missing", Cause.SIGNATURE_MISSING, place=SIGNATURE)
         body_hash = parse_qs(request.query).get(BODY_HASH)
         fields = b"" if body_hash is not None else self._fields(request)
-        for url in _spellings(self._url):
+        for url in _spellings(self.url):
             message = _with_query(url, request.query) + fields
             for number, key in enumerate(self.keys):
                 expected = _signature(key, message)
@@ -66,12 +66,12 @@ class TwilioVerifier:
 
     def with_url(self, url: str) -> TwilioVerifier:
         """The same for another public URL."""
-        return TwilioVerifier(self.keys, Settings("", url, {}, lambda _: self.keys[0]))
+        return TwilioVerifier(self.keys, replace(self._settings, url=url))
 
     def sign(self, body: bytes, now: float, *, identifier: str | None = None) -> Headers:
         """Headers that make a form verify."""
         fields = b"".join(_sorted(read_form(body)))
-        signature = _signature(self.keys[0], self._url.encode() + fields)
+        signature = _signature(self.keys[0], self.url.encode() + fields)
         return Headers([FORM, (SIGNATURE, signature.decode())])
 
     @staticmethod
@@ -148,9 +148,9 @@ twilio = Provider(
     deleted=(),
     # Any text would be sent to the person who wrote the message.
     accepted=Response(200, b"<Response/>", (("content-type", "text/xml"),)),
-    survives="I-Twilio-Idempotency-Token is the same at every attempt of one callback. Without it the bytes of the form "
-    "are the key: the status of a message or call comes again in the same bytes.",
-    cautions="The header with the id is not signed. Messages have no version: `delivered` may come before `sent`. Let "
-    "Twilio send POST; what it sends with GET is not stored.",
+    survives="""I-Twilio-Idempotency-Token is the same at every attempt of one callback. Without it the bytes of the
+    form are the key: the status of a message or call comes again in the same bytes.""",
+    cautions="""The header with the id is not signed. Messages have no version: `delivered` may come before `sent`. Let
+    Twilio send POST; what it sends with GET is not stored.""",
     verified_by=("twilio-python V15, V16, V18",),
 )

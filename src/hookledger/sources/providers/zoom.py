@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import joined
+from hookledger.sources.describe import Family, Places, Provider, Scheme, joined
 from hookledger.sources.handshakes import zoom_url_validation
-from hookledger.sources.places import Places
-from hookledger.sources.provider import Family, Provider
-from hookledger.sources.scheme import Scheme
 
 zoom = Provider(
     name="zoom",
@@ -34,8 +31,8 @@ zoom = Provider(
     version="event_ts",
     version_unit="milliseconds",
     handshake=zoom_url_validation,
-    survives="No id is documented; the event, its time in milliseconds and what it is about are the same when it is sent "
-    "again.",
+    survives="""No id is documented; the event, its time in milliseconds and what it is about are the same when it is
+    sent again.""",
     cautions="Zoom documents no limit for the signed timestamp, and none is set: give tolerance= to have one.",
     unconfirmed=("Whether the header x-zm-trackingid is kept over retries.", "When and how often Zoom tries again."),
 )

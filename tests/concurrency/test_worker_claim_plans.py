@@ -1,0 +1,158 @@
+"""The claim takes exactly what it was asked for, by the index, whatever the planner believes (D9, B037)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.pool import NullPool
+
+from hookledger import RetryPolicy
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.statements import claim_statement
+from tests.databases import Databases
+from tests.outcomes import Ledger, document
+
+REPOSITORY = Repository.of("hookledger")
+POLICY = RetryPolicy()
+ROWS = 20
+MANY = 1_000_000
+TABLES = ("pending", "deliveries", "payloads")
+
+SWITCHES = ("hashjoin", "mergejoin", "material", "hashagg", "sort")
+PLANNERS = {
+    "as it is": (),
+    "nested loops only": SWITCHES,
+    "no nested loops": ("nestloop",),
+    "no indexes": ("indexscan", "indexonlyscan", "bitmapscan"),
+    "nested loops without indexes": (*SWITCHES, "indexscan", "indexonlyscan", "bitmapscan"),
+}
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    """A ledger with a few pending rows, of which the planner knows nothing but that there was none."""
+    ledger = Ledger(database_url)
+    for table in ("pending", "deliveries", "payloads_default"):
+        ledger.execute(f"ALTER TABLE hookledger.{table} SET (autovacuum_enabled = false)")
+    ledger.execute("ANALYZE hookledger.pending")
+    ledger.record(*[document(f"e{number}") for number in range(ROWS)])
+    yield ledger
+    ledger.engine.dispose()
+
+
+def switch_off(connection: Connection, planner: str) -> None:
+    for name in PLANNERS[planner]:
+        connection.exec_driver_sql(f"SET LOCAL enable_{name} = off")
+
+
+def unclaimed(ledger: Ledger) -> int:
+    return sum(row.attempts == 0 for row in ledger.pending().values())
+
+
+@pytest.mark.parametrize("number", [1, 7])
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_b037_a_claim_takes_exactly_what_it_was_asked_for(planner: str, number: int, ledger: Ledger) -> None:
+    first = 1
+    for left in range(ROWS - number, -1, -number):
+        with ledger.engine.begin() as connection:
+            switch_off(connection, planner)
+            claimed = REPOSITORY.claim(connection, number, POLICY)
+        assert sorted(row.id for row in claimed) == list(range(first, first + number)), "the oldest, none twice"
+        assert unclaimed(ledger) == left
+        first += number
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_b037_a_claim_passes_over_what_others_hold(planner: str, ledger: Ledger) -> None:
+    """It waits for nobody: the locks of the others are kept until it has its rows."""
+    with ledger.transaction() as one, ledger.transaction() as another:
+        for connection, ids in ((one, "1, 2, 3, 9, 20"), (another, "4, 10, 11")):
+            connection.exec_driver_sql(f"SELECT FROM hookledger.pending WHERE delivery_id IN ({ids}) FOR UPDATE")
+        with ledger.engine.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL lock_timeout = '10s'")
+            switch_off(connection, planner)
+            first = REPOSITORY.claim(connection, 7, POLICY)
+            with ledger.engine.begin() as beside:
+                switch_off(beside, planner)
+                rest = REPOSITORY.claim(beside, 7, POLICY)
+    assert sorted(row.id for row in first) == [5, 6, 7, 8, 12, 13, 14]
+    assert sorted(row.id for row in rest) == [15, 16, 17, 18, 19]
+
+
+@pytest.fixture(scope="module")
+def crowded(databases: Databases) -> Iterator[Engine]:
+    """A database with a million pending deliveries; the planner knows of twenty."""
+    url = databases.create(databases.template)
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for table in ("pending", "deliveries", "payloads_default"):
+            connection.exec_driver_sql(f"ALTER TABLE hookledger.{table} SET (autovacuum_enabled = false)")
+        fill(connection, 1, ROWS)
+        connection.exec_driver_sql("ANALYZE hookledger.pending, hookledger.deliveries, hookledger.payloads")
+        fill(connection, ROWS + 1, MANY)
+    yield engine
+    databases.drop(url)
+
+
+def fill(connection: Connection, first: int, last: int) -> None:
+    """Make deliveries of these ids pending, each with a payload of its own."""
+    moment = "timestamptz '2026-01-01' + n * interval '1 millisecond'"
+    for statement in (
+        "INSERT INTO hookledger.payloads (id, received_at, headers, body)"
+        f" SELECT n, {moment}, '[]', '{{}}' FROM generate_series({first}, {last}) n",
+        "INSERT INTO hookledger.deliveries (id, source, event_id, event_type, payload_id, received_at, body_digest)"
+        f" SELECT n, 'shop', 'e' || n, 'add', n, {moment}, '' FROM generate_series({first}, {last}) n",
+        "INSERT INTO hookledger.pending (delivery_id, due_at)"
+        f" SELECT n, {moment} FROM generate_series({first}, {last}) n",
+    ):
+        connection.exec_driver_sql(statement)
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A node of a plan and those below it."""
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def expect_index(explained: Any) -> None:
+    """Every table of the ledger is read by an index, and the due rows by that of their time."""
+    (top,) = explained if isinstance(explained, list) else json.loads(explained)
+    found = list(nodes(top["Plan"]))
+    scans = [node for node in found if node.get("Relation Name", "").startswith(TABLES) and "Scan" in node["Node Type"]]
+    assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}, top
+    assert "pending_due_at_delivery_id_idx" in {node.get("Index Name") for node in scans}, top
+    # The index gives the order already: nothing is sorted, so no more is read than is claimed.
+    assert not any("Sort" in node["Node Type"] for node in found), top
+
+
+def with_numbers(statement: str) -> tuple[str, list[str]]:
+    """A statement with numbered parameters, as PREPARE takes it, and the names of those."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
+    for number, name in enumerate(names, 1):
+        statement = statement.replace(f"%({name})s", f"${number}")
+    return statement, names
+
+
+@pytest.mark.parametrize("since", ["-infinity", "2026-01-01 00:10"])
+@pytest.mark.parametrize("batch", [1, 100, 1000])
+@pytest.mark.parametrize("statistics", ["stale", "fresh"])
+def test_a_claim_among_a_million_uses_the_index(crowded: Engine, statistics: str, batch: int, since: str) -> None:
+    values = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25, "since": since}
+    claim = claim_statement("hookledger", batch)
+    statement, names = with_numbers(claim)
+    types = ", ".join("timestamptz" if name == "since" else "float8" for name in names)
+    given = ", ".join(f"'{values[name]}'" for name in names)
+    with crowded.connect() as connection:
+        if statistics == "fresh":
+            connection.exec_driver_sql("ANALYZE hookledger.pending, hookledger.deliveries, hookledger.payloads")
+        expect_index(connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {claim}", values).scalar_one())
+        connection.exec_driver_sql(f"PREPARE claim ({types}) AS {statement}")
+        for mode in ("force_generic_plan", "force_custom_plan"):
+            connection.exec_driver_sql(f"SET plan_cache_mode = {mode}")
+            expect_index(connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) EXECUTE claim ({given})").scalar_one())
