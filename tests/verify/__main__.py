@@ -18,6 +18,8 @@ from tests.verify.servers import other_servers
 ROOT = Path(__file__).resolve().parents[2]
 RECEIPT = ROOT / "verify-receipt.json"
 QUICK_TESTS = ["tests/unit", "tests/integration/receive", "tests/integration/worker", "tests/migrations"]
+# Much of the time the tests wait, for processes to start and for states to come.
+PARALLEL = ["-n", "3", "--dist", "loadfile"]
 PYTHON_SOURCES = ["src", "adapters", "alembic", "tests", "examples", "benchmarks"]
 
 
@@ -73,7 +75,7 @@ def test_checks(paths: list[str], label: str, **environment: str) -> list[Check]
         record = Path(folder) / "record"
         start = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "tests.verify.recording", *paths],
+            [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "tests.verify.recording", *PARALLEL, *paths],
             cwd=ROOT,
             env={**os.environ, **environment, "VERIFY_RECORD": str(record)},
             stdin=subprocess.DEVNULL,

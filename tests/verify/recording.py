@@ -33,5 +33,6 @@ class Recorder:
 
 def pytest_configure(config: pytest.Config) -> None:
     path = os.environ.get("VERIFY_RECORD")
-    if path:
+    # With several processes it is the controlling one that is told of all.
+    if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(Path(path)), "verify-recorder")
