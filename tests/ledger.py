@@ -68,7 +68,9 @@ class Ledger:
             "SELECT d.id, source, event_id, event_type, resource, version, position, body, headers"
             " FROM deliveries d JOIN payloads p ON p.id = d.payload_id AND p.received_at = d.received_at ORDER BY d.id"
         )
-        return [Received(*row[:7], bytes(row.body), [(name, value) for name, value in row.headers]) for row in rows]
+        return [
+            Received._make([*row[:7], bytes(row.body), [(name, value) for name, value in row.headers]]) for row in rows
+        ]
 
     def delivery(self, event_id: str) -> Received:
         """The one delivery of an event."""

@@ -32,7 +32,9 @@ def inbox_of_shop(*, schema: str = "hookledger", **retry: Any) -> Inbox:
     return Inbox(shop(), retry=RetryPolicy(**retry), schema=schema)
 
 
-def document(id: str, resource: str | None = None, version: Any = None, type: str = "thing.updated", **more: Any) -> Any:
+def document(
+    id: str, resource: str | None = None, version: Any = None, type: str = "thing.updated", **more: Any
+) -> Any:
     """An event of the shop."""
     return {"id": id, "type": type, "resource": resource, "version": version, **more}
 
@@ -93,14 +95,12 @@ class Ledger:
             body = given if isinstance(given, bytes) else json.dumps(given).encode()
             assert source.sign is not None
             now = time.time()
-            taken = accept(source, Request(source.name, "POST", source.sign(body, now), body), now)
+            taken = accept(source, Request(source.name, "POST", source.sign(body, now), body), now, 1 << 20)
             assert isinstance(taken, Accepted)
             accepted.append(taken)
         with self.engine.begin() as connection:
             requests = [NewRequest(one.headers, one.body) for one in accepted]
-            events = [
-                event._replace(request=number) for number, one in enumerate(accepted, 1) for event in one.events
-            ]
+            events = [event._replace(request=number) for number, one in enumerate(accepted, 1) for event in one.events]
             found = self._repository.record(connection, requests, events)
         return [found[index] for index in sorted(found)]
 

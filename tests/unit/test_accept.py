@@ -20,6 +20,7 @@ from hookledger.sources import Source
 from tests.receiving import many, shop, signed
 
 NOW = 1_700_000_000.0
+LARGEST = 1 << 20
 
 
 def sha256(body: bytes) -> str:
@@ -27,7 +28,7 @@ def sha256(body: bytes) -> str:
 
 
 def accepted(source: Source, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Accepted:
-    result = accept(source, signed(source, body, headers), NOW)
+    result = accept(source, signed(source, body, headers), NOW, LARGEST)
     assert isinstance(result, Accepted)
     return result
 
@@ -63,14 +64,14 @@ def test_a_request_that_does_not_verify_is_not_read() -> None:
     request = signed(shop(), {"id": "e1"})
     forged = Request("shop", "POST", request.headers, b'{"id":"e2"}')
     with pytest.raises(NotVerified):
-        accept(replace(shop(), read=read, handshake=read), forged, NOW)  # type: ignore[arg-type]
+        accept(replace(shop(), read=read, handshake=read), forged, NOW, LARGEST)  # type: ignore[arg-type]
 
 
 def test_a_handshake_is_answered_only_when_it_verifies() -> None:
     source = replace(shop(), handshake=lambda request: Response(200, b"challenge"))
-    assert accept(source, signed(source, {"challenge": 1}), NOW) == Response(200, b"challenge")
+    assert accept(source, signed(source, {"challenge": 1}), NOW, LARGEST) == Response(200, b"challenge")
     with pytest.raises(NotVerified):
-        accept(source, Request("shop", "POST", Headers(), b'{"challenge":1}'), NOW)
+        accept(source, Request("shop", "POST", Headers(), b'{"challenge":1}'), NOW, LARGEST)
 
 
 @pytest.mark.parametrize("event_id", [None, "", " ", "\n", 0, False, {}, [], "\u3000"])

@@ -14,6 +14,8 @@ from hookledger.errors import Refused, UncomparableVersion, UnreadableBody
 from hookledger.http import Request, Response
 from hookledger.ledger.arrays import version_text
 from hookledger.ledger.repository import NewEvent
+from hookledger.sources.accounts import keyed
+from hookledger.sources.content_coding import as_read, as_signed
 from hookledger.sources.source import Source
 from hookledger.version import read_version
 
@@ -30,47 +32,53 @@ class Accepted:
     events: tuple[NewEvent, ...]
 
 
-def accept(source: Source, request: Request, now: float) -> Accepted | Response:
+def accept(source: Source, request: Request, now: float, largest: int) -> Accepted | Response:
     """Verify a request and read its events.
 
     Args:
         source: the sender it claims to be from.
         request: with the exact bytes.
         now: Unix time in seconds, for timestamps that the sender signed.
+        largest: bytes that a compressed body may have once inflated.
 
     Returns:
         What is to be recorded, or the answer to a handshake, which carries no event.
 
     Raises:
-        NotVerified: if the request does not verify.
+        Refused: if the request does not verify, or cannot be inflated.
         Exception: whatever a verifier raises that breaks; it has then not verified.
     """
-    source.verifier.verify(request, now)
+    signed = as_signed(source.content_encoding, request, largest)
+    verified = source.verifier.verify(signed, now)
+    account = None if verified is None else verified.account
     try:
-        answer = source.handshake(request)
+        readable = as_read(source.content_encoding, signed, largest)
+        answer = source.handshake(readable)
         if answer is not None:
             return answer
-        events = _to_record(source, source.read(request), request.body)
+        events = _to_record(source, account, source.read(readable), request.body)
     except UnreadableBody as error:
         # The sender cannot mend it by sending it again: it is kept, as a dead letter.
-        events = _to_record(source, [Event(None, "", unreadable=str(error))], request.body)
+        events = _to_record(source, account, [Event(None, "", unreadable=str(error))], request.body)
     except (Refused, MemoryError):
         raise
     except Exception as error:
         # A source of the user's own that trips over what a sender sent.
         logger.exception("reading a request to %s failed; it is kept as a dead letter", source.name)
         reason = f"reading the request failed with {type(error).__name__}: {str(error)[:200]}"
-        events = _to_record(source, [Event(None, "", unreadable=reason)], request.body)
+        events = _to_record(source, account, [Event(None, "", unreadable=reason)], request.body)
     return Accepted(source, request.headers.to_json(), request.body, events)
 
 
-def _to_record(source: Source, events: Iterable[Event], body: bytes) -> tuple[NewEvent, ...]:
+def _to_record(source: Source, account: str | None, events: Iterable[Event], body: bytes) -> tuple[NewEvent, ...]:
     whole = hashlib.sha256(body).digest()
     seen: Counter[bytes] = Counter()
-    return tuple([_one(source, event, position, whole, seen) for position, event in enumerate(events)])
+    return tuple([_one(source, account, event, position, whole, seen) for position, event in enumerate(events)])
 
 
-def _one(source: Source, event: Event, position: int, whole: bytes, seen: Counter[bytes]) -> NewEvent:
+def _one(
+    source: Source, account: str | None, event: Event, position: int, whole: bytes, seen: Counter[bytes]
+) -> NewEvent:
     digest = whole if event.content is None else hashlib.sha256(event.content).digest()
     event_id = storable.identifier(event.event_id)
     if event_id is None:
@@ -79,6 +87,7 @@ def _one(source: Source, event: Event, position: int, whole: bytes, seen: Counte
         seen[digest] += 1
         times = seen[digest]
         event_id = f"sha256:{digest.hex()}" if times == 1 else f"sha256:{digest.hex()}/{times}"
+    resource = storable.identifier(event.resource)
     try:
         version = version_text(read_version(event.version))
     except UncomparableVersion:
@@ -87,9 +96,9 @@ def _one(source: Source, event: Event, position: int, whole: bytes, seen: Counte
     return NewEvent(
         request=1,
         source=source.name,
-        event_id=event_id,
+        event_id=storable.key(keyed(account, event_id)),
         event_type=storable.label(event.event_type),
-        resource=storable.identifier(event.resource),
+        resource=None if resource is None else storable.key(keyed(account, resource)),
         version=version,
         position=position,
         digest=digest,

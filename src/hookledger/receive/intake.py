@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Engine
@@ -21,6 +21,7 @@ from hookledger.errors import (
     BodyTooLarge,
     ClientGone,
     HookledgerError,
+    NotVerified,
     Refused,
     SetupError,
     Unavailable,
@@ -137,10 +138,15 @@ class Intake:
 
     async def receive(self, request: Request) -> Response:
         """Answer a request from an event loop, with either kind of engine."""
-        prepared = self._prepare(request)
+        loop = asyncio.get_running_loop()
+        source = self.inbox.sources.get(request.source)
+        if source is not None and source.needs_network:
+            # It may wait for keys or for a user's function, and must not hold up everybody else.
+            prepared = await loop.run_in_executor(None, self._prepare, request)
+        else:
+            prepared = self._prepare(request)
         if isinstance(prepared, Response):
             return prepared
-        loop = asyncio.get_running_loop()
         done: asyncio.Future[Outcome | Exception] = loop.create_future()
 
         def settle(outcome: Outcome | Exception) -> None:
@@ -199,17 +205,17 @@ class Intake:
         """The response to a request that was refused. The sender learns the status, the log the reason."""
         extra = {"source": source[:100]}
         if isinstance(error, BodyConsumed):
-            logger.error("a request to %s could not be read: %s", source[:100], error, extra=extra)
+            logger.error("a request to %r could not be read: %s", source[:100], error, extra=extra)
             return Response(500, str(error).encode())
         if isinstance(error, ClientGone):
-            logger.info("the sender to %s broke off; nothing was stored: %s", source[:100], error, extra=extra)
+            logger.info("the sender to %r broke off; nothing was stored: %s", source[:100], error, extra=extra)
             return Response(400)
         if not isinstance(error, Refused):
-            logger.error("a request to %s failed: %s", source[:100], error, extra=extra)
+            logger.error("a request to %r failed: %s", source[:100], error, extra=extra)
             return self._unavailable()
         logger.log(
             logging.WARNING if error.status in {401, 503} else logging.INFO,
-            "refused a request to %s with %d: %s",
+            "refused a request to %r with %d: %s",
             source[:100],
             error.status,
             error,
@@ -251,19 +257,24 @@ class Intake:
         try:
             source = self.inbox.source(request.source)
             if request.method in PROBES and self.settings.answer_probes:
-                return Response(200, headers=(ALLOWED,))
+                return source.answer_probe(request) or Response(200, headers=(ALLOWED,))
             if request.method != "POST":
                 return Response(405, headers=(ALLOWED,))
             length, limit = len(request.body), self.settings.max_body_bytes
             if length > limit:
                 too_large = BodyTooLarge(f"the body has {length} bytes, over the limit of {limit}")
                 return self.answer(too_large, source=source.name)
-            accepted = accept(source, request, time.time())
+            answer = source.answer_unverified(request)
+            if answer is not None:
+                return answer
+            accepted = accept(source, request, time.time(), limit)
+        except NotVerified as error:
+            return replace(self.answer(error, source=source.name), status=source.refused_status)
         except HookledgerError as error:
             return self.answer(error, source=request.source)
         except Exception:
             # A verifier that broke has not verified. Whether it can be mended by trying again, we cannot know.
-            logger.exception("a request to %s could not be verified", request.source)
+            logger.exception("a request to %r could not be verified", request.source)
             return self._unavailable()
         if isinstance(accepted, Accepted) and not accepted.events:
             # Verified, and carrying nothing: an empty batch.

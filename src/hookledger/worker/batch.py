@@ -117,7 +117,7 @@ class Batch:
         ours = [(claimed.delivery.id, claimed.attempts) for claimed in self.claimed]
         held = hold(self.connection, self.tools.repository, ours)
         self.report.lost = len(ours) - len(held)
-        return [claimed for claimed in self.claimed if claimed.delivery.id in held]
+        return sorted([claimed for claimed in self.claimed if claimed.delivery.id in held], key=_in_turn)
 
     def _look_up_and_lock(self, held: list[Claimed]) -> set[EffectKey]:
         for claimed in held:
@@ -337,3 +337,9 @@ class Batch:
 
 def _effect_key(claimed: Claimed, handler: str) -> EffectKey:
     return handler, claimed.delivery.source, claimed.delivery.event_id
+
+
+def _in_turn(claimed: Claimed) -> tuple[str, int]:
+    """By resource, then by arrival: so that handlers that write a row of the resource lock those rows in one order in
+    all batches, and do not wait for each other in circles."""
+    return claimed.delivery.resource or "", claimed.delivery.id

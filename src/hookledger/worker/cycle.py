@@ -24,7 +24,8 @@ from hookledger.worker.transaction import Spoiled
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-"""How often a transaction that met a deadlock is run again at once, before its deliveries go alone."""
+TRIES_TOGETHER = 2
+"""How often a transaction that met a deadlock is run at once, of one delivery and of several; those then go alone."""
 
 Observer = Callable[[Sequence[Settled]], None]
 Refused = Mapping[str, BaseException]
@@ -117,6 +118,9 @@ class Cycle:
             if isinstance(error, DBAPIError) and is_outage(error):
                 raise
             logger.info("a batch of %d was rolled back, its deliveries go alone: %s", len(claimed), error)
+            if isinstance(error, Conflict):
+                # Fewer rows locked at a time are fewer to meet others at.
+                self._size = max(1, len(claimed) // 2)
             if isinstance(error, Spoiled):
                 known[error.delivery_id] = {error.handler.name: error.error}
         else:
@@ -174,7 +178,7 @@ class Cycle:
             Spoiled: a handler ended the transaction.
             DBAPIError: a statement of ours failed, or the commit.
         """
-        for turn in range(TRIES):
+        for turn in range(TRIES if alone else TRIES_TOGETHER):
             if turn:
                 claimed = [fresh(one) for one in claimed]
             connection = self._connector.connection()

@@ -119,10 +119,9 @@ def test_a_locked_table_is_503_in_time_and_accepted_afterwards(
 ) -> None:
     requests = [event(f"e{number}") for number in range(50)]
     with holding(database_url, "LOCK TABLE hookledger.deliveries IN ACCESS EXCLUSIVE MODE"):
-        for _ in range(2):
-            began = time.monotonic()
-            assert all(refused(answer) for answer in receiving.post_all(requests))
-            assert time.monotonic() - began < PROMISED_SECONDS
+        began = time.monotonic()
+        assert all(refused(answer) for answer in receiving.post_all(requests))
+        assert time.monotonic() - began < PROMISED_SECONDS
     assert {answer.status for answer in receiving.post_all(requests)} == {200}
     assert ledger.count("deliveries") == 50
 

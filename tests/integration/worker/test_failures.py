@@ -280,7 +280,9 @@ def test_what_an_accumulate_handler_must_not_return(
     assert written(ledger) == {"e1": 1, "e3": 1}
 
 
-@pytest.mark.parametrize("returned", ["text", {"n": float("nan")}, {"n": object()}, {"n": b"bytes"}], ids=repr)
+@pytest.mark.parametrize(
+    "returned", ["text", {"n": float("nan")}, {"n": object()}, {"n": b"bytes"}], ids=["text", "nan", "object", "bytes"]
+)
 def test_what_a_snapshot_handler_must_not_return(way: Way, work: Work, ledger: Ledger, returned: Any) -> None:
     inbox = inbox_of_shop()
     inbox.snapshot(SHOP, name="save")(
@@ -362,9 +364,7 @@ def test_an_error_of_another_database_is_the_handlers(
     assert written(ledger) == dict.fromkeys(("e0", "e3", "e4"), 1)
 
 
-def test_a_statement_that_takes_too_long_is_the_handlers_failure(
-    way: Way, work: Work, ledger: Ledger
-) -> None:
+def test_a_statement_that_takes_too_long_is_the_handlers_failure(way: Way, work: Work, ledger: Ledger) -> None:
     ledger.record(*[document(event) for event in NEIGHBOURS], bad())
     inbox = inbox_of_shop()
 

@@ -236,9 +236,7 @@ def test_a_failure_inside_of_savepoints_is_taken_back(way: Way, work: Work, ledg
 @pytest.fixture
 def parents(ledger: Ledger) -> None:
     ledger.execute("CREATE TABLE parents (name text PRIMARY KEY)")
-    ledger.execute(
-        "CREATE TABLE children (name text REFERENCES parents DEFERRABLE INITIALLY DEFERRED, event_id text)"
-    )
+    ledger.execute("CREATE TABLE children (name text REFERENCES parents DEFERRABLE INITIALLY DEFERRED, event_id text)")
 
 
 @pytest.mark.usefixtures("parents")

@@ -329,7 +329,12 @@ def test_events_of_stripe_are_ordered_by_their_time(way: Way, work: Work, ledger
         way.handler(lambda delivery, _: {"name": delivery.data["data"]["object"]["name"]})
     )
     for id, created, name in (("evt_1", 1_700_000_000, "old"), ("evt_2", 1_700_000_005, "new"), ("evt_3", 1, "oldest")):
-        event = {"id": id, "type": "customer.updated", "created": created, "data": {"object": {"id": "c", "name": name}}}
+        event = {
+            "id": id,
+            "type": "customer.updated",
+            "created": created,
+            "data": {"object": {"id": "c", "name": name}},
+        }
         ledger.record(event, source=source)
         work(inbox)
     assert ledger.states("save")["c"].state == {"name": "new"}
