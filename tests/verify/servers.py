@@ -11,11 +11,8 @@ from pathlib import Path
 
 def installed() -> list[tuple[int, Path]]:
     """(major version, folder of binaries) of the PostgreSQL servers that Debian's packages put here."""
-    found = []
-    for folder in Path("/usr/lib/postgresql").glob("*/bin"):
-        if (folder / "initdb").exists() and folder.parent.name.isdigit():
-            found.append((int(folder.parent.name), folder))
-    return sorted(found)
+    folders = [folder for folder in Path("/usr/lib/postgresql").glob("*/bin") if (folder / "initdb").exists()]
+    return sorted((int(folder.parent.name), folder) for folder in folders if folder.parent.name.isdigit())
 
 
 def other_servers() -> list[tuple[str, Path]]:
