@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from hookledger.worker import Worker
 from tests.integration.worker.test_time import Gate, gated
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop
+from tests.processes import wait_until
 from tests.ways import Way
 
 Work = Callable[..., None]
@@ -146,28 +147,28 @@ def test_a_role_with_a_low_timeout(way: Way, database_url: str, ledger: Ledger, 
     """Another client holds what our statements need for longer than the limit; then it lets go."""
     record_all(ledger)
 
-    async def hold_for_a_while(_: Worker) -> None:
+    def hold_for_a_while() -> None:
         with ledger.transaction() as other:
             other.execute(text("LOCK TABLE hookledger.resource_state, hookledger.effects"))
-            refused = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
             for _ in range(3):
-                while not other.execute(refused).scalar():
-                    await asyncio.sleep(0.005)
-                while other.execute(refused).scalar():
-                    await asyncio.sleep(0.005)
-        while ledger.pending():
-            await asyncio.sleep(0.02)
+                wait_until(lambda: other.execute(waiting).scalar())
+                wait_until(lambda: not other.execute(waiting).scalar())
+        wait_until(lambda: not ledger.pending())
+
+    async def hold_beside(_: Worker) -> None:
+        await asyncio.to_thread(hold_for_a_while)
 
     url = with_options(database_url, **{name: "150ms"})
-    way.work(url, working(way), while_working=hold_for_a_while, slots=2)
+    way.work(url, working(way), while_working=hold_beside, slots=2)
     check_all(ledger)
 
 
 @pytest.fixture(params=["My-Hooks", 'odd "name" 100%s; it\'s', "Größe"])
-def other_schema(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[Ledger]:
+def other_schema(request: pytest.FixtureRequest, ledger: Ledger) -> Ledger:
     schema: str = request.param
     migrate.upgrade(ledger.engine, schema=schema)
-    yield Ledger(ledger.engine.url.render_as_string(hide_password=False), schema)
+    return Ledger(ledger.engine.url.render_as_string(hide_password=False), schema)
 
 
 def test_another_schema(way: Way, work: Work, ledger: Ledger, other_schema: Ledger) -> None:

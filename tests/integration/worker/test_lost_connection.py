@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from hookledger import Delivery, Inbox
+from hookledger.worker import Worker
 from hookledger.worker.crashed import MOST_LOSSES
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop
+from tests.processes import wait_until
 from tests.ways import Way
 
 Work = Callable[..., None]
@@ -210,10 +213,6 @@ def test_a_deadlock_in_a_savepoint_of_the_handler_is_charged_to_nobody(way: Way,
 
 
 def test_one_that_meets_a_deadlock_for_ever_holds_up_nobody(way: Way, database_url: str, ledger: Ledger) -> None:
-    import asyncio
-
-    from hookledger.worker import Worker
-
     inbox = inbox_of_shop()
 
     def body(delivery: Delivery, tx: Connection) -> None:
@@ -225,8 +224,7 @@ def test_one_that_meets_a_deadlock_for_ever_holds_up_nobody(way: Way, database_u
     ledger.record(*map(document, EVENTS))
 
     async def until_the_others_are_done(_: Worker) -> None:
-        while len(ledger.outcomes()) < len(EVENTS) - 1:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_until, lambda: len(ledger.outcomes()) == len(EVENTS) - 1)
 
     way.work(database_url, inbox, while_working=until_the_others_are_done, slots=1)
     assert written(ledger) == {event: 1 for event in EVENTS if event != "e5"}
@@ -234,17 +232,10 @@ def test_one_that_meets_a_deadlock_for_ever_holds_up_nobody(way: Way, database_u
     assert list(ledger.pending()) == ["e5"]
 
 
-@pytest.mark.parametrize("more", [{}, {"pool_size": 1, "max_overflow": 0}])
-def test_a_pool_that_is_too_small_is_told(database_url: str, ledger: Ledger, more: Any) -> None:
-    """Not here a fault of a handler: see that the worker works with as many connections as it gets."""
-    from sqlalchemy import create_engine
-
-    from tests.ways import WAYS
-
+def test_a_pool_of_one_connection_is_enough_for_one_slot(way: Way, database_url: str, ledger: Ledger) -> None:
     inbox = inbox_of_shop()
-    inbox.accumulate(SHOP, name="write")(WAYS[0].handler(write))
+    inbox.accumulate(SHOP, name="write")(way.handler(write))
     ledger.record(*map(document, EVENTS))
-    WAYS[0].work(
-        database_url, inbox, engine=lambda: create_engine(database_url, pool_timeout=0.1, **more), slots=1 if more else 4
-    )
+    make = create_async_engine if way.async_engine else create_engine
+    way.work(database_url, inbox, engine=lambda: make(database_url, pool_size=1, max_overflow=0), slots=1)
     assert written(ledger) == dict.fromkeys(EVENTS, 1)

@@ -272,7 +272,7 @@ def test_what_breaks_only_the_commit_itself_charges_the_handler(way: Way, work: 
     ledger.execute(
         """
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF NOT EXISTS (SELECT FROM hookledger.pending WHERE delivery_id = NEW.delivery) THEN
+            IF EXISTS (SELECT FROM hookledger.effects WHERE delivery_id = NEW.delivery AND handler = 'write') THEN
                 RAISE 'not at the commit';
             END IF;
             RETURN NULL;

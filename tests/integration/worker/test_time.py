@@ -99,7 +99,7 @@ def test_what_is_given_back_is_due_at_once_and_was_not_charged(way: Way, databas
     way.work(database_url, gated(way, gate), while_working=stop_when_reached, slots=1)
     assert written(ledger) == {"e0": 1}
     pending = ledger.pending()
-    assert list(sorted(pending)) == sorted(EVENTS[1:])
+    assert sorted(pending) == sorted(EVENTS[1:])
     assert all(row.due_in <= 0 for row in pending.values())
     assert pending.pop("e4")[::2] == (3, "before")
     assert {row[::2] for row in pending.values()} == {(0, None)}

@@ -48,7 +48,7 @@ def test_handlers_are_found_by_source_and_type_in_the_order_they_were_registered
 
 def test_two_of_one_name_are_refused(inbox: Inbox) -> None:
     inbox.snapshot("shop")(handle)
-    with pytest.raises(SetupError, match="two handlers are named 'handle'.*give one of them name="):
+    with pytest.raises(SetupError, match=r"two handlers are named 'handle'.*give one of them name="):
         inbox.accumulate("other")(handle)
 
 
@@ -142,7 +142,7 @@ def test_asynchronous_handlers_need_an_asynchronous_engine(inbox: Inbox) -> None
     async def fetch(delivery: Delivery, tx: AsyncConnection) -> None: ...
 
     inbox.accumulate("shop")(fetch)
-    with pytest.raises(SetupError, match="'fetch' is asynchronous.*create_async_engine"):
+    with pytest.raises(SetupError, match=r"'fetch' is asynchronous.*create_async_engine"):
         Worker(inbox, create_engine("postgresql+psycopg://"))
 
 
