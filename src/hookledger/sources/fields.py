@@ -205,7 +205,9 @@ def in_words(field: ProviderField | None) -> str:
     if isinstance(field, tuple):
         return ", else ".join(in_words(each) for each in field)
     if isinstance(field, Joined):
-        return f" {field.by} ".join(each.removesuffix("?") for each in field.fields)
+        return f" {field.by} ".join(each.removesuffix("?").removeprefix(HEADER) for each in field.fields)
+    if field == SIGNED_ID:
+        return "the signed id"
     if isinstance(field, str):
         return field.removeprefix(HEADER)
     doc = (field.function if isinstance(field, OfItem) else field).__doc__ or "computed"

@@ -58,7 +58,7 @@ MakeVerifier = Callable[[tuple[bytes, ...], Settings], Verifier]
 `sign(body, now, *, identifier=None)`, requests can be signed with it, and with `sign_body(body, now)` their bodies."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Provider:
     """One kind of sender.
 

@@ -188,9 +188,11 @@ class Cycle:
                     self._connector.lift_limits(connection)
                     report = batch.work()
             except Conflict:
+                self._claim_fewer()
                 continue
             except DBAPIError as error:
                 if is_conflict(error):
+                    self._claim_fewer()
                     continue
                 if batch.running is not None and self._losses.count(batch.running.delivery.id):
                     # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
@@ -247,6 +249,10 @@ class Cycle:
             self._size = max(1, worked - report.given_back)
         elif self._size < self._most:
             self._size = min(self._most, self._size * 2)
+
+    def _claim_fewer(self) -> None:
+        """Fewer locks at a time meet those of others less often; each batch that succeeds doubles it again."""
+        self._size = max(1, self._size // 2)
 
     def _committed(self, claimed: Sequence[Claimed], report: BatchReport) -> None:
         for one in claimed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hookledger.errors import SetupError
 from hookledger.http import Headers, Request
 from hookledger.sources import Provider, catalogue
 from hookledger.sources.catalogue import BUILT_IN, names, provider, providers
-from hookledger.sources.describe import Expected, Family, Places, Sample, Scheme, SecretRules
+from hookledger.sources.describe import Expected, Family, Option, Places, Sample, Scheme, SecretRules
+from hookledger.sources.handshakes import meta_hub_challenge
 
 SAMPLES = Path(catalogue.__file__).with_name("samples")
 FUNCTIONS = {"hmac_source"}
@@ -189,6 +191,33 @@ def test_ten_lines_make_a_provider() -> None:
     assert acme.example().body == b'{"event":{"id":"e1"}}'
     with pytest.raises(SetupError, match="has no sample"):
         Provider(**COMPLETE).example()
+
+
+def test_settings_of_a_provider_s_own_are_checked_at_start() -> None:
+    options = (
+        Option("verify_token", "the token that you typed in", required=True, secret=True),
+        Option("on_secret", "a function", kind=Callable),
+    )
+    meta = Provider(**{**COMPLETE, "options": options, "probe": meta_hub_challenge})
+    source = meta(secrets="k", verify_token="t-1", on_secret=print)
+    query = "hub.mode=subscribe&hub.verify_token=t-1&hub.challenge=5"
+    answer = source.answer_probe(Request("acme-pay", "GET", Headers(), b"", query=query))
+    assert answer is not None
+    assert answer.body == b"5"
+    for given, told in (
+        ({}, "needs verify_token=..., the token that you typed in"),
+        ({"verify_token": None}, "needs verify_token="),
+        ({"verify_token": " "}, "is blank"),
+        ({"verify_token": "t-1\n"}, "white space around it"),
+        ({"verify_token": 5}, "must be the token that you typed in"),
+        ({"verify_token": "t-1", "on_secret": "f"}, "must be a function"),
+        ({"verify_token": "t-1", "verifytoken": "t-1"}, "verifytoken= is not known: it has on_secret, verify_token"),
+    ):
+        with pytest.raises(SetupError, match=told.replace(".", r"\.")) as caught:
+            meta("shop", secrets="k", **given)
+        assert str(caught.value).startswith("the source 'shop'")
+        assert "t-1" not in str(caught.value)
+    assert "t-1" not in repr(source)
 
 
 def test_a_provider_that_shares_no_secret_takes_none() -> None:

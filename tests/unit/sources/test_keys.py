@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
@@ -15,6 +16,7 @@ import pytest
 from hookledger.errors import Cause, KeysUnavailable, NotVerified, Refused, SetupError
 from hookledger.sources.fetching import Fetch, PinnedHosts
 from hookledger.sources.keys import AWAY_FOR, UNKNOWN_FOR, FetchedKeys
+from tests.processes import wait_until
 from tests.unit.sources.https_server import Answer, Authority, KeyServer, document
 
 
@@ -276,23 +278,34 @@ def test_an_expired_key_is_not_used_when_the_server_is_away() -> None:
 
 def test_many_threads_ask_once() -> None:
     asked: list[str] = []
-    all_wait = threading.Barrier(8)
+    found: list[str] = []
+    asking, answered = threading.Event(), threading.Event()
 
     def load(key_id: str) -> Mapping[str, str]:
         asked.append(key_id)
+        asking.set()
+        answered.wait()
         return {key_id: key_id}
 
     keys = FetchedKeys(load)
-    found: list[str] = []
 
-    def get() -> None:
-        all_wait.wait()
+    def ask() -> None:
         found.append(keys.get("a"))
 
-    threads = [threading.Thread(target=get) for _ in range(8)]
-    for thread in threads:
+    first, *others = (threading.Thread(target=ask) for _ in range(8))
+    first.start()
+    asking.wait()
+    for thread in others:
         thread.start()
-    for thread in threads:
+    # Each of the others now waits in FetchedKeys.get for the one that loads.
+    wait_until(lambda: all(_waits_in(thread, "get") for thread in others))
+    answered.set()
+    for thread in (first, *others):
         thread.join()
     assert found == ["a"] * 8
     assert asked == ["a"]
+
+
+def _waits_in(thread: threading.Thread, function: str) -> bool:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_code.co_name == function

@@ -211,6 +211,15 @@ def test_the_weaker_scheme_has_no_turn_when_the_stronger_ones_signature_is_there
     assert both.key_of(request(right)) == b"k"
 
 
+def test_of_two_schemes_in_one_header_the_one_that_came_nearest_tells_the_reason() -> None:
+    first, second = (Scheme((Places("X-Sig"),), prefixes=(prefix,)) for prefix in ("v1=", "v2="))
+    both = AnyScheme([SchemeVerifier(first, [b"a"], numbers=[0]), SchemeVerifier(second, [b"b"], numbers=[1])])
+    assert both.verify(request(("X-Sig", f"v2={mac(BODY, key=b'b').hex()}")), NOW).secret == 1
+    for value in ("v1=00", "v2=00", "v3=00,v2=00"):
+        assert refused(both, request(("X-Sig", value))).cause is Cause.NO_MATCH
+    assert refused(both, request(("X-Sig", "v3=00"))).cause is Cause.SIGNATURE_MALFORMED
+
+
 # Descriptions that could not work
 
 
