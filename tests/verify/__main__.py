@@ -156,7 +156,8 @@ def main() -> int:
         checks += test_checks(["tests"], "")
         for name, bindir in other_servers():
             environment = {"PG_BINDIR": str(bindir)}
-            paths = ["tests/integration", "tests/migrations", "tests/concurrency"]
+            # The tests of the embedded server run over all the servers of the machine by themselves.
+            paths = ["tests/integration/receive", "tests/integration/worker", "tests/migrations", "tests/concurrency"]
             checks += test_checks(paths, f" on {name}", **environment)
         from tests.verify.packages import package_checks
 
