@@ -56,7 +56,8 @@ def accept(source: Source, request: Request, now: float, largest: int) -> Accept
         answer = source.handshake(readable)
         if answer is not None:
             return answer
-        events = _to_record(source, account, source.read(readable), request.body)
+        # Compressed anew, the same event comes in other bytes: what it is told apart by is what they say.
+        events = _to_record(source, account, source.read(readable), readable.body)
     except UnreadableBody as error:
         # The sender cannot mend it by sending it again: it is kept, as a dead letter.
         events = _to_record(source, account, [Event(None, "", unreadable=str(error))], request.body)

@@ -29,6 +29,8 @@ LARGEST_INDENTED = 16 * 1024
 """Bytes up to which indented forms are tried for the log: Python writes those slowly."""
 SECONDS_BETWEEN = 1.0
 """Seconds between two diagnoses for the log."""
+LONGEST = 0.02
+"""Seconds that one of them may take; it runs where requests are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +109,21 @@ class LogDiagnosis:
             self._next = self._clock() + self._seconds_between
         try:
             signed = as_signed(source.content_encoding, request, LARGEST_DIAGNOSED)
-            return _explained(source, signed, now, error, LARGEST_DIAGNOSED)
+            deadline = self._clock() + LONGEST
+            return _explained(source, signed, now, error, LARGEST_DIAGNOSED, lambda: self._clock() > deadline)
         except Exception:
             # What a sender sent may be anything; the refusal stands, and has been explained once already.
             return error
 
 
-def _explained(source: Source, request: Request, now: float, error: NotVerified, largest: int | None) -> NotVerified:
+def _explained(
+    source: Source,
+    request: Request,
+    now: float,
+    error: NotVerified,
+    largest: int | None,
+    is_late: Callable[[], bool] = lambda: False,
+) -> NotVerified:
     if error.cause is Cause.SIGNATURE_MISSING:
         return _other_provider(source, request) or error
     if error.cause is not Cause.NO_MATCH or source.needs_network:
@@ -123,6 +133,8 @@ def _explained(source: Source, request: Request, now: float, error: NotVerified,
     for cause, how, body in _other_bodies(
         request.body, indented=largest is None or len(request.body) <= LARGEST_INDENTED
     ):
+        if is_late():
+            return error
         if body != request.body and _matches(source.verifier, replace(request, body=body), now):
             return NotVerified(f"the signature is that of another form of the body: {how}", cause, form=how)
     for how, verifier, other in _other_urls(source, request):

@@ -114,9 +114,16 @@ class SchemeVerifier:
                 break
         else:
             raise missing([each.at for each in scheme.places])
-        timed, late = (None, places.timestamp_at) if self._late else (places.timestamp_at, None)
-        timestamp = None if timed is None else _only(timed, parcel)
-        identifier = None if places.identifier_at is None else _only(places.identifier_at, parcel)
+        timestamp_at, identifier_at = places.timestamp_at, places.identifier_at
+        timestamp = identifier = None
+        if timestamp_at is not None and not self._late:
+            timestamp = timestamp_at.first(parcel)
+            if timestamp is None:
+                raise missing([timestamp_at])
+        if identifier_at is not None:
+            identifier = identifier_at.first(parcel)
+            if identifier is None:
+                raise missing([identifier_at])
         rest = NO_REST if self._plain else Rest(parcel, self._url)
         for signed_at, signatures in self._offered(values, timestamp, places.at).items():
             covered: bytes | None = None
@@ -126,7 +133,11 @@ class SchemeVerifier:
                         rest.key = self._keys[number]
                     covered = message(scheme.template, request.body, signed_at, identifier, rest)
                 if each.matches(covered, signatures):
-                    return number, signed_at if late is None else _only(late, parcel)
+                    if self._late and timestamp_at is not None:
+                        signed_at = timestamp_at.first(parcel)
+                        if signed_at is None:
+                            raise missing([timestamp_at])
+                    return number, signed_at
         raise NotVerified(
             f"no signature in the {places.at.in_words} matches: the secret is not the sender's, or the bytes were "
             "changed",
@@ -192,10 +203,3 @@ class SchemeVerifier:
         if future is not None and -age > future:
             said = f"the timestamp is {-age:.0f} seconds in the future, {future:g} are allowed"
             raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=future)
-
-
-def _only(place: Place, parcel: Parcel) -> bytes:
-    value = place.first(parcel)
-    if value is None:
-        raise missing([place])
-    return value

@@ -210,6 +210,14 @@ def test_the_log_explains_one_refusal_a_second() -> None:
     assert explained(log, spoilt) is Cause.BODY_RESERIALISED
 
 
+def test_the_log_gives_up_when_it_takes_too_long() -> None:
+    ticks = iter(range(1000))
+    assert explained(LogDiagnosis(clock=lambda: next(ticks) * 0.01), sent(b'{"a":1}', b'{"a": 1}')) is Cause.NO_MATCH
+    ticks = iter(range(1000))
+    quick = LogDiagnosis(clock=lambda: next(ticks) * 0.0001)
+    assert explained(quick, sent(b'{"a":1}', b'{"a": 1}')) is Cause.BODY_RESERIALISED
+
+
 def test_the_log_explains_no_large_body() -> None:
     filler = "x" * LARGEST_DIAGNOSED
     spoilt = sent(b'{"a":"%s"}' % filler.encode(), b'{"a": "%s"}' % filler.encode())

@@ -6,6 +6,8 @@ import base64
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hookledger.errors import Cause, NotVerified, SecretError, SetupError
 from hookledger.http import Headers, Request
@@ -57,7 +59,7 @@ def test_a_signature_that_a_public_key_checks(algorithm: Any, key_encoding: Any,
     assert verifier.verify(request(*signed), NOW).secret == 1
     assert refused(verifier, request(*signed, body=BODY + b" ")).cause is Cause.NO_MATCH
     value = str(signed.get("X-Sig"))
-    for damaged in ("", "=", value[:-4], value + "AAAA", value.replace("a", "\xe9"), "0" * 5000, value[:-1] + "\x00"):
+    for damaged in ("", "=", value[:-4], value + "AAAA", "\xe9" + value[1:], "0" * 5000, value[:-1] + "\x00"):
         refused(verifier, request(("X-Sig", damaged), ("X-Time", str(NOW))))
     with pytest.raises(SetupError, match="can check signatures"):
         SchemeSigner(scheme, keys[0])
@@ -98,6 +100,18 @@ def test_a_wrong_public_key_is_told_at_start(secret: str, key_encoding: Any, alg
     with pytest.raises(SecretError, match=told) as caught:
         read_secrets("shop", secret, key_encoding, require=scheme.require_key)
     assert str(caught.value).startswith("the source 'shop': the secret ")
+
+
+def test_weak_keys_and_other_curves_are_told_at_start() -> None:
+    keys = {
+        "rsa-sha256": (rsa.generate_private_key(65537, 1024), "of 1024 bits"),
+        "ecdsa-p256-sha256": (ec.generate_private_key(ec.SECP384R1()), "on the curve secp384r1"),
+    }
+    for algorithm, (private, told) in keys.items():
+        der = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        scheme = Scheme((Places("X-Sig"),), algorithm, key_encoding="spki")  # type: ignore[arg-type]
+        with pytest.raises(SecretError, match=told):
+            read_secrets("shop", base64.b64encode(der).decode(), "spki", require=scheme.require_key)
 
 
 def test_a_missing_package_is_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
