@@ -118,13 +118,13 @@ class Receiver:
 
 
 def source_name(scope: Scope) -> str:
-    """The path below the mount point, without its slashes; empty if there is none."""
+    """The last part of the path below the mount point; empty if there is none."""
     path: str = scope["path"]
     mounted_at: str = scope.get("root_path", "")
     # Since Starlette 0.33 the path is the whole one, as ASGI says; a server's own root_path may be left out.
     if mounted_at and (path == mounted_at or path.startswith(mounted_at.rstrip("/") + "/")):
         path = path[len(mounted_at) :]
-    return path.strip("/")
+    return path.strip("/").rpartition("/")[2]
 
 
 def as_request(scope: Scope, source: str, body: bytes) -> Request:

@@ -37,10 +37,10 @@ URL = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
         ("/hub", "/hub/hub", "hub"),
         ("/hub", "/hub/", ""),
         ("/web", "/webhooks", "webhooks"),
-        ("", "/anything/before/hub", "anything/before/hub"),
+        ("", "/anything/before/hub", "hub"),
     ],
 )
-def test_the_name_is_the_path_below_the_mount_point(root_path: str, path: str, name: str) -> None:
+def test_the_name_is_the_last_part_below_the_mount_point(root_path: str, path: str, name: str) -> None:
     assert source_name({"root_path": root_path, "path": path}) == name
 
 
