@@ -556,8 +556,8 @@ def give_back(t: Tables) -> ClauseElement:
     p = t.pending
     return (
         update(p)
-        # The start of the transaction, the same for all: they stay in their order, and before what came since.
-        .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.now())
+        # One time for all, so that they stay in their order.
+        .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.statement_timestamp())
         .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
     )
 

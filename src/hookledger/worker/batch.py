@@ -234,7 +234,7 @@ class Batch:
             result = read(self.tools.caller.call(handler, claimed.delivery, connection))
             connection.leave(check_deferred=self.alone)
         except BaseException as error:
-            connection.running = False
+            connection.take_over()
             self._take_back(claimed, handler, error)
             self.running = None
             return False, None
@@ -242,7 +242,7 @@ class Batch:
             self.running = None
             return True, result
         finally:
-            connection.running = False
+            connection.take_over()
             self._spent += time.monotonic() - started
 
     def _take_back(self, claimed: Claimed, handler: Handler, error: BaseException) -> None:

@@ -71,6 +71,7 @@ class HandlerConnection(Connection):
         self.ended: str | None = None
         self.first_error: BaseException | None = None
         super().__init__(engine)
+        self._options = self._execution_options
         self._pgconn = self._driver().pgconn
         event.listen(self, "before_cursor_execute", self._before_statement)
         for name in ("commit", "rollback"):
@@ -81,6 +82,7 @@ class HandlerConnection(Connection):
     def enter(self) -> None:
         """A handler begins."""
         self.running = True
+        self._options = self._execution_options
         self.touched = False
         self.guarded = False
         self.ended = None
@@ -100,7 +102,7 @@ class HandlerConnection(Connection):
             Spoiled: if the transaction really is over.
             DBAPIError: if the connection is gone.
         """
-        self.running = False
+        self.take_over()
         if not self.touched and self.ended is None and self._is_as_we_left_it():
             return
         self._check_alive()
@@ -133,7 +135,7 @@ class HandlerConnection(Connection):
             Spoiled: if the transaction is over, so that there is nothing to go back to.
             DBAPIError: if the connection is gone.
         """
-        self.running = False
+        self.take_over()
         self._check_alive()
         while (nested := self.get_nested_transaction()) is not None:
             nested.rollback()
@@ -213,6 +215,12 @@ class HandlerConnection(Connection):
         if self.running:
             self.ended = self.ended or what
             raise self._ended()
+
+    def take_over(self) -> None:
+        """The handler has ended, however: from here on the statements are ours."""
+        self.running = False
+        # SQLAlchemy sets options on the connection itself; with stream_results, for one, our own statements would fail.
+        self._execution_options = self._options
 
     def _ended(self) -> TransactionEnded:
         return TransactionEnded(

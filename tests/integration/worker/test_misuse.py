@@ -102,11 +102,36 @@ def check_only_the_guilty_failed(ledger: Ledger, *, said: str) -> None:
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes-on"])
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_handler_that_ends_the_transaction(way: Way, work: Work, ledger: Ledger, ending: str, goes_on: bool) -> None:
-    misuse = ENDINGS[ending]
-    ledger.record(*[document(event) for event in NEIGHBOURS])
-    work(inbox_with_a_misuse(way, caught(misuse) if goes_on else misuse))
+def test_handlers_that_end_the_transaction(way: Way, work: Work, ledger: Ledger, goes_on: bool) -> None:
+    """Each in its own way, all in batches with each other and with their neighbours."""
+    inbox = inbox_of_shop()
+
+    def body(delivery: Delivery, tx: Connection) -> None:
+        write(delivery, tx)
+        misuse = ENDINGS.get(delivery.event_id)
+        if misuse is not None:
+            (caught(misuse) if goes_on else misuse)(tx)
+
+    inbox.accumulate(SHOP, name="write")(way.handler(body))
+    inbox.accumulate(SHOP, name="calm")(way.handler(lambda delivery, tx: write(delivery, tx, "calm")))
+    events = [event for pair in zip(ENDINGS, NEIGHBOURS * 2, strict=False) for event in pair]
+    ledger.record(*map(document, events))
+    work(inbox)
+    failed = {failure.event_id: failure.error for failure in ledger.failures()}
+    assert set(failed) == set(ENDINGS)
+    assert [event for event, error in failed.items() if "the transaction" not in error] == []
+    assert len(ledger.failures()) == len(ENDINGS)
+    assert {row.attempts for row in ledger.pending().values()} == {1}
+    assert written(ledger) == dict.fromkeys(NEIGHBOURS, 1)
+    assert written(ledger, "calm") == dict.fromkeys(events, 1)
+    assert ledger.outcomes_of("calm") == dict.fromkeys(events, "applied")
+    ledger.check()
+
+
+@pytest.mark.parametrize("ending", ["commit()", "text COMMIT", "driver's COMMIT", "driver's ROLLBACK"])
+def test_one_that_ends_the_transaction_among_many(way: Way, work: Work, ledger: Ledger, ending: str) -> None:
+    ledger.record(*map(document, NEIGHBOURS))
+    work(inbox_with_a_misuse(way, ENDINGS[ending]))
     check_only_the_guilty_failed(ledger, said="the transaction")
 
 
@@ -152,6 +177,18 @@ def test_the_drivers_connection_may_be_used(way: Way, work: Work, ledger: Ledger
     assert ledger.failures() == []
     assert written(ledger, "driver") == {"x": 1}
     assert written(ledger) == dict.fromkeys(NEIGHBOURS, 1)
+
+
+def test_options_that_a_handler_sets_are_its_own(way: Way, work: Work, ledger: Ledger) -> None:
+    def stream(tx: Connection) -> None:
+        options = {"stream_results": True, "yield_per": 2, "schema_translate_map": {None: "elsewhere"}}
+        with tx.execution_options(**options).execute(text("SELECT generate_series(1, 5)")) as rows:
+            assert next(iter(rows)) == (1,)
+
+    ledger.record(*map(document, NEIGHBOURS))
+    work(inbox_with_a_misuse(way, stream), slots=1, batch=5)
+    assert ledger.failures() == []
+    assert written(ledger) == written(ledger, "calm") == dict.fromkeys(NEIGHBOURS, 1)
 
 
 # A database error that is caught: B044 in both variants.
@@ -380,26 +417,35 @@ SESSION_MISUSES: dict[str, tuple[Callable[[Session], Any], str]] = {
 
 
 @pytest.mark.usefixtures("things")
-@pytest.mark.parametrize("misuse", SESSION_MISUSES)
-def test_a_session_that_is_misused(way: Way, work: Work, ledger: Ledger, misuse: str) -> None:
-    does, said = SESSION_MISUSES[misuse]
-    ledger.record(*[document(event) for event in NEIGHBOURS])
-    work(inbox_with_a_session_misuse(way, does))
-    check_only_the_guilty_session_failed(ledger, said=said)
+@pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes-on"])
+def test_sessions_that_are_misused(way: Way, work: Work, ledger: Ledger, goes_on: bool) -> None:
+    """As with connections. Going on after an error that was not the session's own refusal is another misuse."""
+    misuses = {
+        name: (does, said)
+        for name, (does, said) in SESSION_MISUSES.items()
+        if not goes_on or (said.startswith("tried to") and name != "with session")
+    }
+    inbox = inbox_of_shop()
 
+    def body(delivery: Delivery, session: Session) -> None:
+        session.add(Thing(name=delivery.event_id))
+        does, _ = misuses.get(delivery.event_id, (None, ""))
+        if does is not None:
+            with contextlib.suppress(Exception if goes_on else ()):
+                does(session)
 
-@pytest.mark.usefixtures("things")
-@pytest.mark.parametrize("misuse", ["commit()", "rollback()", "close()", "connection().commit()", "text COMMIT"])
-def test_a_session_that_goes_on_after_the_refusal(way: Way, work: Work, ledger: Ledger, misuse: str) -> None:
-    does, said = SESSION_MISUSES[misuse]
-
-    def misuse_and_go_on(session: Session) -> None:
-        with contextlib.suppress(Exception):
-            does(session)
-
-    ledger.record(*[document(event) for event in NEIGHBOURS])
-    work(inbox_with_a_session_misuse(way, misuse_and_go_on))
-    check_only_the_guilty_session_failed(ledger, said=said)
+    inbox.accumulate(SHOP, name="write")(way.session_handler(body))
+    inbox.accumulate(SHOP, name="calm")(way.handler(lambda delivery, tx: write(delivery, tx, "calm")))
+    events = [*NEIGHBOURS, *misuses]
+    # The neighbours first: it is their names that are taken.
+    ledger.record(*map(document, events))
+    work(inbox, slots=1)
+    failed = {failure.event_id: failure.error for failure in ledger.failures()}
+    assert set(failed) == set(misuses)
+    assert {name: error for name, error in failed.items() if misuses[name][1] not in error} == {}
+    assert sorted(row.name for row in ledger.execute("SELECT name FROM things")) == sorted(NEIGHBOURS)
+    assert written(ledger, "calm") == dict.fromkeys(events, 1)
+    ledger.check()
 
 
 @pytest.mark.usefixtures("things")

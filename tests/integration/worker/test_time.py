@@ -39,7 +39,9 @@ class Gate:
     async def pass_through_asynchronously(self) -> None:
         """Called by a coroutine."""
         self.reached.release()
-        await asyncio.to_thread(self.opened.wait, 60)
+        # Not in a thread, which the end of the loop would wait for.
+        while not self.opened.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
     async def wait_for(self, count: int = 1) -> None:
         """Until so many handlers more have come."""
