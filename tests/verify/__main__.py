@@ -138,6 +138,12 @@ def report(checks: list[Check], seconds: float) -> int:
         )
         + "\n"
     )
+    if failed:
+        # Once more where it is seen, after the many that passed.
+        print("\nFailed:")
+    for check in checks:
+        if not check.passed:
+            print(f"FAIL  {check.decision}  {check.name}")
     print(f"\nwall time {seconds:.0f} s, written to {RECEIPT.name}")
     print(f"{len(checks) - failed} passed, {failed} failed")
     return 1 if failed else 0
