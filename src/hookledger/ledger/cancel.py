@@ -24,11 +24,21 @@ def cancel(pgconn: Any, seconds: float) -> bool:
         pgconn: psycopg's `pgconn` of the connection.
         seconds: how long to wait at the most.
     """
-    end = time.monotonic() + seconds
+    request = prepare(pgconn)
+    return request is not None and send(request, seconds)
+
+
+def prepare(pgconn: Any) -> Any:
+    """A request that can be sent later, even when the connection is closed by then; None if none can be made."""
     try:
-        request = pgconn.cancel_conn()
+        return pgconn.cancel_conn()
     except psycopg.Error:
-        return False
+        return None
+
+
+def send(request: Any, seconds: float) -> bool:
+    """Send a request that was prepared. Returns whether it was delivered."""
+    end = time.monotonic() + seconds
     try:
         request.start()
         while (status := request.poll()) in _EVENTS:

@@ -7,7 +7,7 @@ import os
 import socket
 from typing import Any
 
-from hookledger.ledger.cancel import cancel
+from hookledger.ledger.cancel import cancel, prepare, send
 
 
 def sever(driver_connection: Any, seconds: float) -> None:
@@ -22,11 +22,17 @@ def sever(driver_connection: Any, seconds: float) -> None:
         seconds: how long to wait at the most for the server to take the request to cancel.
     """
     pgconn = driver_connection.pgconn
+    again = None
     with contextlib.suppress(Exception):
-        cancel(pgconn, seconds)
+        again = prepare(pgconn)
+        cancel(pgconn, seconds / 2)
     with contextlib.suppress(OSError, ValueError):
         copy = socket.socket(fileno=os.dup(pgconn.socket))
         try:
             copy.shutdown(socket.SHUT_RDWR)
         finally:
             copy.close()
+    if again is not None:
+        # A statement that was sent just after the first request would run on, with its locks: the server does not
+        # see that nobody listens any more.
+        send(again, seconds / 2)

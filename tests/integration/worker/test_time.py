@@ -9,13 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from hookledger import Delivery, Inbox
+from hookledger.ledger.cancel import cancel
 from hookledger.worker import Worker
+from hookledger.worker.sever import sever
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop
+from tests.processes import wait_until
 from tests.ways import WAYS, Way
 
 Work = Callable[..., None]
@@ -169,6 +172,24 @@ def test_a_statement_that_does_not_end_is_cancelled(way: Way, database_url: str,
     assert ledger.pending()["e1"][::2] == (0, None)
     sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND state = 'active'"
     assert ledger.value(sleeping) == 0
+
+
+def test_a_statement_that_is_sent_while_the_connection_is_cut_is_cancelled_too(
+    database_url: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancel_too_early(pgconn: Any, seconds: float) -> bool:
+        delivered = cancel(pgconn, seconds)
+        pgconn.send_query(b"SELECT pg_sleep(600)")
+        return delivered
+
+    monkeypatch.setattr("hookledger.worker.sever.cancel", cancel_too_early)
+    engine = create_engine(database_url)
+    with engine.connect() as connection:
+        driver_connection: Any = connection.connection.driver_connection
+        pid = driver_connection.info.backend_pid
+        sever(driver_connection, 5)
+        connection.invalidate()
+        wait_until(lambda: not ledger.value(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"))
 
 
 def test_a_worker_that_was_stopped_can_run_again(way: Way, database_url: str, ledger: Ledger) -> None:
