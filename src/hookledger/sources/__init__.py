@@ -11,11 +11,23 @@ if TYPE_CHECKING:
     from hookledger.sources.accounts import Account
     from hookledger.sources.hmac_source import hmac_source
     from hookledger.sources.provider import Provider
+    from hookledger.sources.providers.adyen_platform import adyen_platform
+    from hookledger.sources.providers.bitbucket import bitbucket
+    from hookledger.sources.providers.coinbase_commerce import coinbase_commerce
     from hookledger.sources.providers.discord import discord
     from hookledger.sources.providers.github import github
     from hookledger.sources.providers.gitlab import gitlab
     from hookledger.sources.providers.hubspot import hubspot
+    from hookledger.sources.providers.jira import jira
+    from hookledger.sources.providers.lemon_squeezy import lemon_squeezy
+    from hookledger.sources.providers.linear import linear
     from hookledger.sources.providers.mailgun import mailgun
+    from hookledger.sources.providers.meta import meta
+    from hookledger.sources.providers.mollie import mollie
+    from hookledger.sources.providers.mollie_classic import mollie_classic
+    from hookledger.sources.providers.paddle import paddle
+    from hookledger.sources.providers.postmark import postmark
+    from hookledger.sources.providers.razorpay import razorpay
     from hookledger.sources.providers.sendgrid import sendgrid
     from hookledger.sources.providers.shopify import shopify
     from hookledger.sources.providers.slack import slack
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
     from hookledger.sources.providers.stripe import stripe
     from hookledger.sources.providers.telegram import telegram
     from hookledger.sources.providers.twilio import twilio
+    from hookledger.sources.providers.zendesk import zendesk
     from hookledger.sources.providers.zoom import zoom
     from hookledger.sources.source import Source, Verified, Verifier
 
@@ -34,12 +47,24 @@ __all__ = [
     "Source",
     "Verified",
     "Verifier",
+    "adyen_platform",
+    "bitbucket",
+    "coinbase_commerce",
     "discord",
     "github",
     "gitlab",
     "hmac_source",
     "hubspot",
+    "jira",
+    "lemon_squeezy",
+    "linear",
     "mailgun",
+    "meta",
+    "mollie",
+    "mollie_classic",
+    "paddle",
+    "postmark",
+    "razorpay",
     "sendgrid",
     "shopify",
     "slack",
@@ -48,6 +73,7 @@ __all__ = [
     "stripe",
     "telegram",
     "twilio",
+    "zendesk",
     "zoom",
 ]
 

@@ -19,11 +19,23 @@ GROUP = "hookledger.sources"
 PACKAGE = "hookledger.sources.providers"
 
 BUILT_IN = {
+    "adyen-platform": "adyen_platform:adyen_platform",
+    "bitbucket": "bitbucket:bitbucket",
+    "coinbase-commerce": "coinbase_commerce:coinbase_commerce",
     "discord": "discord:discord",
     "github": "github:GITHUB",
     "gitlab": "gitlab:gitlab",
     "hubspot": "hubspot:hubspot",
+    "jira": "jira:jira",
+    "lemon-squeezy": "lemon_squeezy:lemon_squeezy",
+    "linear": "linear:linear",
     "mailgun": "mailgun:mailgun",
+    "meta": "meta:meta",
+    "mollie": "mollie:mollie",
+    "mollie-classic": "mollie_classic:mollie_classic",
+    "paddle": "paddle:paddle",
+    "postmark": "postmark:postmark",
+    "razorpay": "razorpay:razorpay",
     "sendgrid": "sendgrid:sendgrid",
     "shopify": "shopify:shopify",
     "slack": "slack:slack",
@@ -32,6 +44,7 @@ BUILT_IN = {
     "stripe": "stripe:STRIPE",
     "telegram": "telegram:telegram",
     "twilio": "twilio:twilio",
+    "zendesk": "zendesk:zendesk",
     "zoom": "zoom:zoom",
 }
 """Where each built-in provider is: module and name in it. They are imported when they are first used."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import SIGNED_ID, OfItem, joined
+from hookledger.sources.fields import EACH_REQUEST, SIGNED_ID, OfItem, joined
 from hookledger.sources.places import Places
 from hookledger.sources.provider import Family, Provider, Reads
 from hookledger.sources.sample import Expected, Sample
@@ -11,6 +11,7 @@ from hookledger.sources.secrets import SecretRules
 from hookledger.sources.settings import Option, Settings
 
 __all__ = [
+    "EACH_REQUEST",
     "SIGNED_ID",
     "Expected",
     "Family",

@@ -11,7 +11,7 @@ from hookledger.delivery import Delivery, Event
 from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Headers, Request
 from hookledger.sources.fields import Format, Look, ProviderField, Reader, field_reader
-from hookledger.sources.items import Item, ItemPaths, written
+from hookledger.sources.items import Item, ItemPaths, Split, written
 from hookledger.sources.reading import (
     Lookup,
     VersionUnit,
@@ -40,7 +40,7 @@ class EventReader:
             `payload` is read as that JSON.
         event_id, event_type, resource, version: where each is found; None where the sender gives none.
         version_unit: set if the version is a number of seconds or milliseconds since 1970.
-        items: where the list of events is in a body that carries many.
+        items: where the list of events is in a body that carries many, or a function that gives them.
         objects: refuse a body that is JSON but no object, as one that the sender does not send.
 
     Raises:
@@ -56,7 +56,7 @@ class EventReader:
         resource: ProviderField | None,
         version: ProviderField | None,
         version_unit: VersionUnit | None = None,
-        items: str | tuple[str, ...] | None = None,
+        items: str | tuple[str, ...] | Split | None = None,
         objects: bool = False,
     ) -> None:
         if format not in get_args(Format):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qs
+from uuid import uuid4
 
 from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Request
@@ -17,6 +18,10 @@ ROOT = "root:"
 OUTER = "outer:"
 SIGNED_ID = "signed:id"
 """As an event id: the id that the scheme of the provider signs."""
+EACH_REQUEST = "each:request"
+"""As an event id: every request is an event of its own. For senders that only say that something has changed, in the
+same bytes each time: a request that is sent again is then one event more, while the digest of the bytes as the id would
+lose every change after the first."""
 MOST_QUERY_FIELDS = 1000
 
 Format = Literal["json", "form", "bytes", "json-or-form"]
@@ -101,6 +106,8 @@ def _one(option: str, field: OneField, format: Format) -> Reader:
         return _guarded(option, lambda look: field.function(look.item))
     if callable(field):
         return _guarded(option, lambda look: field(look.request))
+    if field == EACH_REQUEST:
+        return lambda look: uuid4().hex
     if not isinstance(field, str) or not field.strip():
         raise SetupError(f'{option}={field!r} must be a path such as "data.id", "header:Name" or a function')
     for kind in (HEADER, QUERY):
@@ -208,6 +215,8 @@ def in_words(field: ProviderField | None) -> str:
         return f" {field.by} ".join(each.removesuffix("?").removeprefix(HEADER) for each in field.fields)
     if field == SIGNED_ID:
         return "the signed id"
+    if field == EACH_REQUEST:
+        return "none: every request is an event"
     if isinstance(field, str):
         return field.removeprefix(HEADER)
     doc = (field.function if isinstance(field, OfItem) else field).__doc__ or "computed"

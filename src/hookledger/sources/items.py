@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,6 +13,10 @@ from hookledger.sources.reading import Path, in_document, read_json
 EACH = "*"
 CACHED_BODIES = 4
 """Bodies whose items are kept apart, so that a batch is not parsed anew for each of its deliveries."""
+
+
+Split = Callable[[Any], Sequence[Any]]
+"""Gives the items of a parsed body, for senders whose items no path leads to; raises UnreadableBody if it has none."""
 
 
 class Item(NamedTuple):
@@ -26,16 +31,17 @@ class ItemPaths:
 
     Args:
         paths: "events", "entry.*.changes" (a list in each object of a list), or "" for a body that is a list;
-            several, if the items are in several lists.
+            several, if the items are in several lists; or a function of the parsed body that gives the items.
 
     Raises:
         SetupError: for a path that leads nowhere.
     """
 
-    def __init__(self, paths: str | tuple[str, ...]) -> None:
-        self._written = paths if isinstance(paths, tuple) else (paths,)
+    def __init__(self, paths: str | tuple[str, ...] | Split) -> None:
+        self._split = paths if callable(paths) else None
+        self._written: tuple[str, ...] = () if callable(paths) else paths if isinstance(paths, tuple) else (paths,)
         self._lists = tuple([self._levels(each) for each in self._written])
-        if not self._lists:
+        if not self._lists and self._split is None:
             raise SetupError('items=() leads nowhere: say where the list is, as in "events", or "" for the body itself')
 
     @staticmethod
@@ -56,6 +62,8 @@ class ItemPaths:
         Raises:
             UnreadableBody: if there is no list where the items should be.
         """
+        if self._split is not None:
+            return [Item(part, document) for part in self._split(document)]
         found: list[Item] = []
         lists = 0
         for (first, *deeper), written in zip(self._lists, self._written, strict=True):
@@ -92,14 +100,14 @@ class ItemPaths:
         Raises:
             UnreadableBody: if there is none.
         """
-        contents = _contents(body, self._written)
+        contents = _contents(body, self._split or self._written)
         if position >= len(contents):
             raise UnreadableBody(f"the body has no item {position}: it holds {len(contents)}")
         return read_json(contents[position])
 
 
 @lru_cache(maxsize=CACHED_BODIES)
-def _contents(body: bytes, paths: tuple[str, ...]) -> tuple[bytes, ...]:
+def _contents(body: bytes, paths: tuple[str, ...] | Split) -> tuple[bytes, ...]:
     return tuple([written(item.part) for item in ItemPaths(paths).of(read_json(body))])
 
 

@@ -15,6 +15,7 @@ from hookledger.sources.accounts import SecretsOf
 from hookledger.sources.content_coding import ContentEncoding
 from hookledger.sources.event_reader import Deleted
 from hookledger.sources.fields import Format, ProviderField, in_words
+from hookledger.sources.items import Split
 from hookledger.sources.reading import VersionUnit
 from hookledger.sources.sample import Sample, read_sample
 from hookledger.sources.scheme import Scheme
@@ -81,7 +82,8 @@ class Provider:
         format, event_id, event_type, resource, version, version_unit: what the body is, and where the fields of an
             event are; None where the provider gives none.
         deleted: which events say that a resource is gone.
-        items: where the list of events is, for requests that carry many; fields then lead into an item.
+        items: where the list of events is, for requests that carry many, or a function of the parsed body that gives
+            them; fields then lead into an item.
         reads: or code of its own; the fields are then for people to read.
         probe, handshake, unverified_handshake: what it asks of a URL; see `Source`.
         accepted, refused_status, content_encoding: see `Source`.
@@ -116,7 +118,7 @@ class Provider:
     version: ProviderField | None = None
     version_unit: VersionUnit | None = None
     deleted: Deleted = ("*.deleted",)
-    items: str | tuple[str, ...] | None = None
+    items: str | tuple[str, ...] | Split | None = None
     reads: Reads | None = None
     probe: Handshake | None = None
     handshake: Handshake | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from hookledger.delivery import Delivery
 from hookledger.errors import NotVerified
@@ -25,7 +26,9 @@ NOW = 1_700_000_000
 EVERY = names()
 """The providers that tests run over."""
 
-OWN: dict[str, Callable[[Provider], Made]] = {}
+OWN: dict[str, Callable[[Provider], Made]] = {
+    "mollie-classic": lambda provider: _with_token_in_query(provider),
+}
 """For a provider whose requests neither its secret nor a key pair of ours can sign: what makes them."""
 
 
@@ -113,6 +116,17 @@ def _with_key_pair(provider: Provider, scheme: Scheme, sample: Sample, seed: int
         return Request(source.name, "POST", signer.sign(body, now, identifier=identifier), body)
 
     return Made(provider, source, scheme.key_prefix + pair.public, sample, sign)
+
+
+def _with_token_in_query(provider: Provider) -> Made:
+    sample = provider.example()
+    source = configured(provider, sample.secret)
+    name = provider.scheme_list[0].places[0].signature.removeprefix("query:")
+
+    def sign(body: bytes, now: float, identifier: str | None) -> Request:
+        return Request(source.name, "POST", Headers(), body, query=urlencode({name: sample.secret}))
+
+    return Made(provider, source, sample.secret, sample, sign)
 
 
 def _other(secret: str, seed: int) -> str:
