@@ -11,12 +11,12 @@ from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Headers, Request
 from hookledger.sources.event_reader import EventReader
 from hookledger.sources.fields import OfItem, ProviderField, joined
-from hookledger.sources.items import ItemPaths
+from hookledger.sources.items import ItemPaths, Split
 from hookledger.sources.source import Source
 from tests.unit.sources.made import deliveries
 
 
-def reader(items: str | tuple[str, ...] = "events", **fields: Any) -> EventReader:
+def reader(items: str | tuple[str, ...] | Split = "events", **fields: Any) -> EventReader:
     given: dict[str, ProviderField | None] = {"event_id": "id", "event_type": "type", "resource": "r", "version": None}
     return EventReader("json", items=items, **{**given, **fields})
 
@@ -43,6 +43,20 @@ def test_items_are_found_at_the_top_under_a_path_and_in_lists_of_lists() -> None
 
 def test_a_single_object_where_a_list_is_usual_is_one_item() -> None:
     assert ids(reader(""), {"id": "a"}) == ["a"]
+
+
+def test_a_function_can_give_the_items_where_no_path_leads_to_them() -> None:
+    def split(document: Any) -> list[Any]:
+        if "events" not in document:
+            raise UnreadableBody("no events")
+        return [{"id": each, "all": len(document["events"])} for each in document["events"]]
+
+    found = reader(split, resource="root:about")
+    events = found.read(request({"about": "r-1", "events": ["a", "b"]}))
+    assert [(event.event_id, event.resource) for event in events] == [("a", "r-1"), ("b", "r-1")]
+    assert len({event.content for event in events}) == 2
+    assert ItemPaths(split).document(b'{"events": ["a", "b"]}', 1) == {"id": "b", "all": 2}
+    assert [event.unreadable for event in found.read(request({}))] == ["no events"]
 
 
 def test_an_empty_batch_has_no_events() -> None:

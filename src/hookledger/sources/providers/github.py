@@ -136,5 +136,6 @@ GITHUB = Provider(
     guess_type=_guess_event,
     survives="X-GitHub-Delivery is the same when a delivery is sent again by hand; GitHub itself sends nothing again.",
     cautions="The headers are not signed: somebody who holds a signed body can send it under another id or event name.",
+    unconfirmed=("That bodies end at 25 MB, and that a delivery can be sent again for three days.",),
     verified_by=("GitHub docs V01", "octokit V02, V03", "go-github V05", "webhookx V37"),
 )

@@ -32,4 +32,5 @@ sendgrid = Provider(
     again.""",
     cautions="The line end behind the list is signed too.",
     verified_by=("sendgrid-python V20",),
+    unconfirmed=("How long SendGrid waits for an answer: 10 seconds.",),
 )

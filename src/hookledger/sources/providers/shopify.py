@@ -19,6 +19,7 @@ shopify = Provider(
     survives="""X-Shopify-Webhook-Id stays the same over the attempts of one delivery. X-Shopify-Event-Id is shared by
     the deliveries of several subscriptions, and Shopify is dropping it.""",
     cautions="""Only the body is signed. Topic, shop and id are headers: do not take the shop from them without checking
-    that it is one that installed your app. For a day after the client secret is changed give both secrets.""",
+    that it is one that installed your app. For a day after the client secret is changed give both secrets. What is sent
+    by hand from a shop's notification settings is signed with the shop's own secret, and refused.""",
     unconfirmed=("The format of shopify-topic and shopify-action of Events deliveries.",),
 )

@@ -29,5 +29,8 @@ slack = Provider(
     interactivity have a trigger_id, one for each time that a user does something.""",
     cautions="Commands and interactivity that want an answer of their own within 3 seconds are not for a queue.",
     verified_by=("python-slack-sdk V13", "webhookx V37"),
-    unconfirmed=("That commands and interactivity are never sent again.",),
+    unconfirmed=(
+        "That commands and interactivity are never sent again.",
+        "That an old secret signs nothing any more as soon as a new one is made.",
+    ),
 )

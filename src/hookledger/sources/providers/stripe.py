@@ -22,10 +22,15 @@ STRIPE = Provider(
     resource=("data.object.id", "related_object.id"),
     version="created",
     version_unit="seconds",
-    survives="""The body's id is the same at every attempt and when an event is sent again by hand; the signed timestamp
-    is not.""",
-    cautions="`created` has whole seconds: on equal versions the later arrival wins.",
+    survives="""The body's id is the same at every attempt and when an event is sent again by hand; the signed
+    timestamp is not.""",
+    cautions="""`created` has whole seconds: on equal versions the later arrival wins. At times Stripe makes two events
+    of one fact, with two ids.""",
     verified_by=("stripe-dotnet V08",),
+    unconfirmed=(
+        "That thin events name their object in related_object.",
+        "That a rolled secret goes on signing for up to 24 hours.",
+    ),
 )
 
 
