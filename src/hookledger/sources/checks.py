@@ -15,8 +15,9 @@ from hookledger.sources.public_keys import PublicKeyAlgorithm, public_key
 HmacAlgorithm = Literal["hmac-sha256", "hmac-sha1", "hmac-sha384", "hmac-sha512"]
 DigestAlgorithm = Literal["digest-sha256", "digest-sha1"]
 Algorithm = HmacAlgorithm | DigestAlgorithm | PublicKeyAlgorithm | Literal["token"]
-Encoding = Literal["hex", "base64"]
+Encoding = Literal["hex", "base64", "base64url"]
 
+ENCODINGS = ("hex", "base64", "base64url")
 HMACS = ("hmac-sha256", "hmac-sha1", "hmac-sha384", "hmac-sha512")
 DIGESTS = ("digest-sha256", "digest-sha1")
 PUBLIC_KEYS = ("ed25519", "ecdsa-p256-sha256", "rsa-sha256")
@@ -49,11 +50,12 @@ class _SharedSecret:
         encoding: how it is written.
     """
 
-    __slots__ = ("_digest", "_hex")
+    __slots__ = ("_digest", "_hex", "_url_safe")
 
     def __init__(self, digest: Callable[[bytes], bytes], encoding: Encoding) -> None:
         self._digest = digest
         self._hex = encoding == "hex"
+        self._url_safe = encoding == "base64url"
 
     def sign(self, message: bytes) -> str:
         return self._expected(message).decode("ascii")
@@ -67,7 +69,11 @@ class _SharedSecret:
 
     def _expected(self, message: bytes) -> bytes:
         digest = self._digest(message)
-        return binascii.hexlify(digest) if self._hex else binascii.b2a_base64(digest, newline=False)
+        if self._hex:
+            return binascii.hexlify(digest)
+        if self._url_safe:
+            return base64.urlsafe_b64encode(digest).rstrip(b"=")
+        return binascii.b2a_base64(digest, newline=False)
 
 
 class _Token:

@@ -212,7 +212,11 @@ class _Signing:
         signed = list(self._sign(body, now, identifier=identifier))
         names = {name.lower() for name, _ in signed}
         usual = self._usual_headers()
-        id_header = _header_in(self._provider.event_id, usual)
+        event_id = self._provider.event_id
+        whole = event_id is not None and not isinstance(event_id, Joined)
+        id_header = _header_in(event_id, usual) if whole else None
+        # An id that is put together from several headers is that of the sample as far as they go.
+        id_parts = [] if whole else [name for name in _headers_in(event_id) if name in usual]
         type_header = _header_in(self._provider.event_type, usual)
         described: list[tuple[str, str]] = []
         if id_header is not None:
@@ -221,6 +225,7 @@ class _Signing:
             guess = self._provider.guess_type
             usual_type = usual.get(type_header) or "" if guess is None else guess(body)
             described.append((type_header, event_type or usual_type))
+        described += [(name, usual.get(name) or "") for name in id_parts if name != type_header]
         return Headers([*signed, *(pair for pair in described if pair[0].lower() not in names)])
 
     def _usual_headers(self) -> Headers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookledger.sources.fields import EACH_REQUEST, SIGNED_ID, OfItem, joined
+from hookledger.sources.fields import EACH_REQUEST, POSITION, SIGNED_ID, OfItem, joined
 from hookledger.sources.places import Places
 from hookledger.sources.provider import Family, Provider, Reads
 from hookledger.sources.sample import Expected, Sample
@@ -12,6 +12,7 @@ from hookledger.sources.settings import Option, Settings
 
 __all__ = [
     "EACH_REQUEST",
+    "POSITION",
     "SIGNED_ID",
     "Expected",
     "Family",

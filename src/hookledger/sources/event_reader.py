@@ -118,7 +118,7 @@ class EventReader:
         except UnreadableBody as error:
             return Event(None, "", unreadable=str(error), content=f"item {number}".encode())
         faults = [] if isinstance(item.part, dict) else [f"item {number} of the body is no object"]
-        return self._event(Look(request, document, item.part, item.outer), faults, content)
+        return self._event(Look(request, document, item.part, item.outer, position=number), faults, content)
 
     def _event(self, look: Look, faults: list[str], content: bytes | None = None) -> Event:
         """An event as far as it can be read; faults that are found on the way are added to those given."""

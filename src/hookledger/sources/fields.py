@@ -16,6 +16,8 @@ HEADER = "header:"
 QUERY = "query:"
 ROOT = "root:"
 OUTER = "outer:"
+POSITION = "item:position"
+"""In a batch: the number of the item, from 0; for senders whose items have nothing else that tells them apart."""
 SIGNED_ID = "signed:id"
 """As an event id: the id that the scheme of the provider signs."""
 EACH_REQUEST = "each:request"
@@ -63,13 +65,14 @@ in a batch "root:a.b" leads into the whole body, and "outer:a.b" into the object
 
 @dataclass(slots=True)
 class Look:
-    """What a field is looked up in: a request, its parsed body, and the event's own part of it."""
+    """What a field is looked up in: a request, its parsed body, and the event's own part of it, with its number."""
 
     request: Request
     document: Any
     item: Any
     outer: Any
     lookup: Lookup = in_document
+    position: int = 0
 
 
 Reader = Callable[[Look], Any]
@@ -110,6 +113,8 @@ def _one(option: str, field: OneField, format: Format) -> Reader:
         return lambda look: uuid4().hex
     if not isinstance(field, str) or not field.strip():
         raise SetupError(f'{option}={field!r} must be a path such as "data.id", "header:Name" or a function')
+    if field == POSITION:
+        return lambda look: look.position
     for kind in (HEADER, QUERY):
         if field.startswith(kind):
             name = field.removeprefix(kind).strip()
@@ -212,11 +217,13 @@ def in_words(field: ProviderField | None) -> str:
     if isinstance(field, tuple):
         return ", else ".join(in_words(each) for each in field)
     if isinstance(field, Joined):
-        return f" {field.by} ".join(each.removesuffix("?").removeprefix(HEADER) for each in field.fields)
+        return f" {field.by} ".join(in_words(each.removesuffix("?")) for each in field.fields)
     if field == SIGNED_ID:
         return "the signed id"
     if field == EACH_REQUEST:
         return "none: every request is an event"
+    if field == POSITION:
+        return "the number of the item"
     if isinstance(field, str):
         return field.removeprefix(HEADER)
     doc = (field.function if isinstance(field, OfItem) else field).__doc__ or "computed"

@@ -16,10 +16,11 @@ from urllib.parse import parse_qs
 
 from hookledger.errors import UnreadableBody
 from hookledger.http import Request, Response
-from hookledger.sources.reading import read_json
+from hookledger.sources.reading import is_form, read_json
 from hookledger.sources.reflection import NO_SNIFF, plain
 from hookledger.sources.settings import Settings
 
+LONGEST_CHALLENGE = 4096  # characters
 LARGEST_HANDSHAKE = 64 * 1024
 """Bytes of a body that is parsed to see whether it is an unverified handshake."""
 
@@ -69,6 +70,15 @@ def discord_ping(request: Request, settings: Settings) -> Response | None:
     if kind == 1 and kind is not True and "event" not in body:
         return _json({"type": 1})
     return None
+
+
+def front_challenge(request: Request, settings: Settings) -> Response | None:
+    """Verified: the header `X-Front-Challenge` as text.
+
+    https://dev.frontapp.com/docs/application-webhooks
+    """
+    challenge = request.headers.get("X-Front-Challenge")
+    return None if challenge is None or len(challenge) > LONGEST_CHALLENGE else plain(challenge)
 
 
 def meta_hub_challenge(request: Request, settings: Settings) -> Response | None:
@@ -185,6 +195,15 @@ def notion_verification_token(request: Request, settings: Settings) -> Response 
     if not isinstance(token, str) or len(body) != 1 or take is None:
         return None
     return Response(200 if take(request, token) is True else 403)
+
+
+def woocommerce_ping(request: Request, settings: Settings) -> Response | None:
+    """Unverified POST: the form `webhook_id=N`, by which a shop sees whether the URL answers with 200.
+
+    https://github.com/woocommerce/woocommerce/blob/trunk/plugins/woocommerce/includes/class-wc-webhook.php
+    """
+    is_ping = is_form(request.headers) and re.fullmatch(rb"webhook_id=[0-9]{1,20}", request.body)
+    return Response(200) if is_ping else None
 
 
 def _json(document: dict[str, Any]) -> Response:

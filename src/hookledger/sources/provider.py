@@ -78,6 +78,8 @@ class Provider:
         takes_secrets: False for a provider whose keys are fetched and which shares nothing secret.
         needs_url: True if `verifier` signs the public URL of the source.
         takes_tolerance: True if `verifier` checks a timestamp by `settings.tolerance`.
+        covers_body: False if `verifier` leaves parts of the body unsigned; `cautions` then says which, and what that
+            means.
         options: settings that only this provider has.
         format, event_id, event_type, resource, version, version_unit: what the body is, and where the fields of an
             event are; None where the provider gives none.
@@ -110,6 +112,7 @@ class Provider:
     takes_secrets: bool = True
     needs_url: bool = False
     takes_tolerance: bool = False
+    covers_body: bool = True
     options: tuple[Option, ...] = ()
     format: Format = "json"
     event_id: ProviderField | None = "id"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hookledger.errors import SetupError
 from hookledger.http import Request
-from hookledger.sources.checks import ALGORITHMS, DIGESTS, PUBLIC_KEYS, TOKEN, Algorithm, Encoding, check
+from hookledger.sources.checks import ALGORITHMS, DIGESTS, ENCODINGS, PUBLIC_KEYS, TOKEN, Algorithm, Encoding, check
 from hookledger.sources.places import BodyFormat, Parcel, Place, Places
 from hookledger.sources.secrets import STANDARD_PREFIX, KeyEncoding
 from hookledger.sources.template import Part, Template, parts_of, read_template
@@ -28,7 +28,8 @@ class Scheme:
         places: the spellings, in order; the first whose signature is there is the one that counts.
         algorithm: an HMAC, a plain digest of bytes that hold the secret, a public key's algorithm, or `token`: the
             secret itself is sent.
-        encoding: how the signature is written; hex in either case. A token is text, or base64 as in HTTP Basic.
+        encoding: how the signature of an HMAC is written: hex in either case, base64, or base64url without padding. A
+            token is text, or base64 as in HTTP Basic; public keys take no base64url.
         prefixes: what stands before an accepted signature, e.g. `sha256=`; anything else is skipped.
         separator: what stands between the items of the signature's header; None if it holds one value only.
         signed: the bytes that are signed, put together from {body}, {timestamp}, {id}, {method}, {url} (the public
@@ -65,7 +66,9 @@ class Scheme:
 
     def __post_init__(self) -> None:
         one_of("algorithm", self.algorithm, ALGORITHMS)
-        one_of("encoding", self.encoding, ("hex", "base64"))
+        one_of("encoding", self.encoding, ENCODINGS)
+        if self.encoding == "base64url" and self.algorithm in (TOKEN, *PUBLIC_KEYS):
+            raise SetupError(f"encoding='base64url' is for HMACs: {self.algorithm} takes hex or base64")
         one_of("timestamp_unit", self.timestamp_unit, UNITS)
         object.__setattr__(self, "template", read_template(self.signed))
         for tolerance in (self.tolerance_past, self.tolerance_future):

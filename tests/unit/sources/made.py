@@ -62,12 +62,14 @@ class Made:
     @property
     def covers_body(self) -> bool:
         """Whether a changed body is noticed."""
-        return all(scheme.covers_body and scheme.algorithm != "token" for scheme in self.provider.scheme_list[:1])
+        schemes = self.provider.scheme_list[:1]
+        return self.provider.covers_body and all(each.covers_body and each.algorithm != "token" for each in schemes)
 
     @property
     def timestamped(self) -> bool:
         """Whether the time of a request is checked."""
-        return any(scheme.timestamped and scheme.tolerance_past for scheme in self.provider.scheme_list)
+        schemes = self.provider.scheme_list
+        return self.provider.takes_tolerance or any(each.timestamped and each.tolerance_past for each in schemes)
 
     def request(self, now: float = NOW, body: bytes | None = None, method: str = "POST") -> Request:
         """The sample, or another body with its headers, as the provider would send it."""

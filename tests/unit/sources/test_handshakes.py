@@ -83,6 +83,13 @@ def test_twitch() -> None:
     assert ask(handshakes.twitch_challenge, body={}, headers=told) is None
 
 
+def test_front() -> None:
+    told = {"X-Front-Challenge": "random <b>"}
+    assert text(ask(handshakes.front_challenge, body={"type": "sync"}, headers=told)) == (200, b"random <b>")
+    assert ask(handshakes.front_challenge, body={"type": "sync"}) is None
+    assert ask(handshakes.front_challenge, headers={"X-Front-Challenge": "x" * 4097}) is None
+
+
 def test_discord_has_two_pings_and_an_event_is_neither() -> None:
     events = ask(handshakes.discord_ping, body={"version": 1, "application_id": "1", "type": 0})
     assert events is not None

@@ -49,6 +49,17 @@ def test_a_plain_digest_hashes_the_secret_along_whichever_of_them_it_is() -> Non
         assert refused(verifier, request(("X-Sig", hashlib.new(name, b"third" + BODY).hexdigest())))
 
 
+def test_base64url_is_for_hmacs_and_has_no_padding() -> None:
+    verifier = SchemeVerifier(Scheme((Places("X-Sig"),), encoding="base64url"), [b"k"])
+    written = base64.urlsafe_b64encode(mac(BODY)).decode()
+    verifier.verify(request(("X-Sig", written.rstrip("="))), NOW)
+    for other in (written, base64.b64encode(mac(BODY)).decode(), mac(BODY).hex()):
+        refused(verifier, request(("X-Sig", other)))
+    for algorithm in ("token", "ed25519"):
+        with pytest.raises(SetupError, match="base64url"):
+            Scheme((Places("X-Sig"),), algorithm, "base64url")  # type: ignore[arg-type]
+
+
 def test_the_method_a_header_a_query_parameter_and_a_field_of_the_body_can_be_signed() -> None:
     scheme = Scheme((Places("X-Sig"),), signed="{method|lower}\n{header:X-Topic}\n{query:n}\n{body:id}\n{body}")
     verifier = SchemeVerifier(scheme, [b"k"])
