@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import inspect
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
+from hookledger.cli.captured import read_file
 from hookledger.cli.errors import FAILED, WrongUse, printable, say
 from hookledger.cli.load import load_inbox
 from hookledger.cli.options import Debug, InboxArgument, Json
@@ -81,7 +81,7 @@ def send(
     """
     loaded = load_inbox(inbox)
     sender = _source_of(loaded, source, inbox)
-    body = _read(file)
+    body = read_file(file)
     headers = _headers(sender, body, event_id, event_type, header or [])
     address = f"{url.rstrip('/')}/{quote(source, safe='')}"
     answer = _post(address, body, headers, timeout)
@@ -98,16 +98,6 @@ def _source_of(inbox: Inbox, name: str, target: str) -> Source:
     except UnknownSource:
         known = ", ".join(sorted(inbox.sources)) or "none"
         raise WrongUse(f"{target} has no source {name!r}; it has: {known}") from None
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        with open(file, "rb") as opened:
-            return opened.read()
-    except OSError as error:
-        raise WrongUse(f"the file {file} cannot be read: {error.strerror}") from error
 
 
 def _headers(

@@ -13,6 +13,7 @@ from hookledger.errors import NotVerified, SecretError, SetupError
 from hookledger.http import Headers, Request, Response
 from hookledger.sources.accounts import AccountVerifier, SecretsOf
 from hookledger.sources.any_scheme import AnyScheme
+from hookledger.sources.checks import HMACS
 from hookledger.sources.content_coding import ContentEncoding
 from hookledger.sources.event_reader import EventReader, deletion
 from hookledger.sources.fields import HEADER, SIGNED_ID, Joined, ProviderField
@@ -42,6 +43,17 @@ def configure(
         if str(error).startswith("the source "):
             raise
         raise type(error)(f"the source {name!r}: {error}") from None
+
+
+def signs(provider: Provider) -> bool:
+    """Whether a source of the provider with a secret of its own can sign."""
+    try:
+        sample = provider.example()
+        secrets: Any = sample.secret if provider.takes_secrets else NOT_GIVEN
+        return provider(secrets=secrets, url=sample.url, **sample.settings).sign is not None
+    except SetupError:
+        # A public key is no part of a sample, and a plugin may have none.
+        return hasattr(provider.verifier, "sign") or any(each.algorithm in HMACS for each in provider.scheme_list[:1])
 
 
 class _Configuration:
