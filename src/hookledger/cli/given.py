@@ -51,7 +51,8 @@ def settings_given(provider: Provider, texts: Sequence[str], variables: Sequence
 
     Args:
         provider: whose they are.
-        texts: as they were given; the value is the rest, whatever it holds.
+        texts: as they were given; the value is the rest, whatever it holds. A setting that may be a list can be given
+            several times.
         variables: the same with the name of an environment variable in place of the value.
 
     Raises:
@@ -65,7 +66,11 @@ def settings_given(provider: Provider, texts: Sequence[str], variables: Sequence
         if not equals or name not in known:
             has = f"it has {', '.join(sorted(known))}" if known else "it has none of its own"
             raise WrongUse(f"{flag} takes NAME=... with a setting of {provider.title}: {has}")
-        settings[name] = _value(known[name], value if flag == "--set" else _from_environment(value, flag))
+        found = _value(known[name], value if flag == "--set" else _from_environment(value, flag))
+        earlier = settings.get(name)
+        if earlier is not None and isinstance(known[name].kind, tuple) and list in known[name].kind:
+            found = [*(earlier if isinstance(earlier, list) else [earlier]), found]
+        settings[name] = found
     return settings
 
 

@@ -140,7 +140,8 @@ def _request(source: Source, headers: str, body: str, method: str | None, url: s
     try:
         query = urlsplit(target).query
     except ValueError:
-        raise WrongUse(f"{target} is no URL: correct --url") from None
+        # It is not repeated, as some providers have the secret in it.
+        raise WrongUse("the --url is no URL: give it as the provider has it") from None
     return Request(source.name, spoken, captured.headers, read_file(body, "file of the body"), target, query)
 
 
