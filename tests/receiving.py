@@ -32,7 +32,7 @@ THREADS = 256
 def shop(name: str = "shop", **options: Any) -> Source:
     """A sender with one event a request, known by the id in the body."""
     fields = {"event_id": "id", "event_type": "type", "resource": "resource", "version": "version"}
-    return hmac_source(name, header="X-Sig", secrets=KEY, **{**fields, **options})
+    return hmac_source(name, header="X-Sig", **{"secrets": KEY, **fields, **options})
 
 
 def many(name: str = "many") -> Source:

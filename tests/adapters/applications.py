@@ -32,6 +32,7 @@ from hookledger.worker import WorkerSettings
 from hookledger_flask import receiver, run_worker
 from hookledger_starlette import Receiver, worker_lifespan
 from tests.adapters.hub import hub
+from tests.adapters.keyed import keyed
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Options:
         csrf: "before" or "after": when Flask-WTF's CSRFProtect is set up; "nested": before, in another blueprint.
         max_content_length: Flask's setting, in bytes.
         worker: whether a worker runs in the same process.
+        key_server: host of a key server and the file of its certificate authority, for the source `keyed`.
     """
 
     database_url: str
@@ -58,6 +60,7 @@ class Options:
     csrf: str | None = None
     max_content_length: int | None = None
     worker: bool = False
+    key_server: tuple[str, str] | None = None
 
     @property
     def settings(self) -> IntakeSettings:
@@ -70,8 +73,8 @@ FIRST_MESSAGE_SECONDS = 0.5
 """In place of the receiver's, so that no test waits for long."""
 
 
-def inbox(*, asynchronous: bool = False) -> Inbox:
-    inbox = Inbox(hub())
+def inbox(options: Options, *, asynchronous: bool = False) -> Inbox:
+    inbox = Inbox(hub(), *([keyed(*options.key_server)] if options.key_server else []))
     if asynchronous:
 
         @inbox.accumulate("hub", name="work")
@@ -90,7 +93,7 @@ def receiver_alone(options: Options, *, asynchronous: bool = False) -> Receiver:
     """The receiver as an application of its own."""
     hookledger_starlette.body.FIRST_MESSAGE_SECONDS = FIRST_MESSAGE_SECONDS
     engine = create(options.database_url, asynchronous=asynchronous)
-    return Receiver(inbox(), engine, options.settings, body_timeout=options.body_timeout)
+    return Receiver(inbox(options), engine, options.settings, body_timeout=options.body_timeout)
 
 
 def starlette_application(options: Options, *, asynchronous: bool = False) -> Starlette:
@@ -98,7 +101,7 @@ def starlette_application(options: Options, *, asynchronous: bool = False) -> St
     lifespan = None
     if options.worker:
         engine = create(options.database_url, asynchronous=asynchronous)
-        lifespan = worker_lifespan(inbox(asynchronous=asynchronous), engine, SETTINGS)
+        lifespan = worker_lifespan(inbox(options, asynchronous=asynchronous), engine, SETTINGS)
     return Starlette(routes=[Mount("/webhooks", receiver)], middleware=[Middleware(InFrontOfAsgi)], lifespan=lifespan)
 
 
@@ -108,7 +111,7 @@ def fastapi_application(options: Options) -> fastapi.FastAPI:
         if not options.worker:
             yield
             return
-        async with worker_lifespan(inbox(), create(options.database_url), SETTINGS)(application):
+        async with worker_lifespan(inbox(options), create(options.database_url), SETTINGS)(application):
             yield
 
     application = fastapi.FastAPI(middleware=[Middleware(InFrontOfAsgi)], lifespan=lifespan)
@@ -124,9 +127,9 @@ def flask_application(options: Options) -> Any:
     if options.csrf in ("before", "nested"):
         protection.init_app(application)
     application.before_request(in_front_of_flask)
-    blueprint = receiver(inbox(), create(options.database_url), options.settings)
+    blueprint = receiver(inbox(options), create(options.database_url), options.settings)
     if options.worker:
-        run_worker(inbox(), create(options.database_url), SETTINGS)
+        run_worker(inbox(options), create(options.database_url), SETTINGS)
     if options.csrf == "nested":
         outer = flask.Blueprint("outer", __name__)
         outer.register_blueprint(blueprint, url_prefix="/webhooks")

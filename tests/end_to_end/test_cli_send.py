@@ -7,8 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +38,10 @@ class Listening:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                name = self.path.rpartition("/")[2]
+                path, _, query = self.path.partition("?")
+                name = path.rpartition("/")[2]
                 pairs = [(key, value) for key, value in self.headers.items()]
-                listening.requests.append(Request(name, "POST", Headers(pairs), body, self.path))
+                listening.requests.append(Request(name, "POST", Headers(pairs), body, self.path, query))
                 self.send_response(listening.status)
                 for key, value in listening.headers.items():
                     self.send_header(key, value)
@@ -162,6 +165,65 @@ def test_the_answer_as_json(project: Project, listening: Listening) -> None:
     }
     plain = project.run("send", "hooks:inbox", "stripe", "event.json", "--url", listening.url)
     assert "\x1b" not in plain.stdout
+
+
+MORE = """
+from hookledger.sources import mailgun, shopify, telegram, twilio
+from hookledger.sources.describe import Family, Provider, shared_token
+
+gate = Provider(
+    name="gate",
+    title="Gate",
+    documentation="https://gate.example/",
+    family=Family.TOKEN,
+    schemes=shared_token("query:token"),
+    survives="Nothing.",
+)
+inbox = Inbox(
+    mailgun(secrets="key-3ax6xnjp29jd6fds4gc373sgvjxteol0"),
+    shopify(secrets="k-test-1"),
+    telegram(secrets="k-test-1"),
+    twilio(secrets="k-test-1", url="https://example.com/webhooks/twilio?a=1"),
+    gate(secrets="k test&1"),
+)
+"""
+MORE_SENT = {
+    "mailgun": b'{"event-data":{"id":"e1","event":"opened"}}',
+    "shopify": b'{"id":1}',
+    "telegram": b'{"update_id":1}',
+    "twilio": b"MessageSid=SM1&MessageStatus=sent",
+    "gate": b'{"id":"g1"}',
+}
+
+
+@pytest.mark.parametrize("name", MORE_SENT)
+def test_signatures_in_the_body_the_query_and_of_the_url(
+    project: Project, listening: Listening, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    project.write("hooks.py", HOOKS + MORE)
+    project.write("event", MORE_SENT[name])
+    done = project.run("send", "hooks:inbox", name, "event", "--url", f"{listening.url}?b=2", "--json")
+    assert done.returncode == 0, done.stderr
+    module: dict[str, Any] = {}
+    exec(HOOKS + MORE, module)
+    source = module["inbox"].source(name)
+    request = listening.request
+    if name == "twilio":
+        # It signs the public URL with whatever query comes behind it.
+        request = replace(request, query="")
+    source.verifier.verify(request, time.time())
+    (event,) = source.read(request)
+    assert event.unreadable is None
+    assert json.loads(done.stdout)["url"] == f"{listening.url}/{name}?b=2"
+    form = "application/x-www-form-urlencoded"
+    assert (request.headers.all("content-type") == [form]) is (name == "twilio")
+
+
+def test_a_file_that_cannot_be_signed(project: Project, listening: Listening) -> None:
+    project.write("hooks.py", HOOKS + MORE)
+    done = project.run("send", "hooks:inbox", "mailgun", "event.json", "--url", listening.url)
+    assert_told_in_one_sentence(done, 2, "the file cannot be signed as mailgun does")
+    assert listening.requests == []
 
 
 def test_nothing_listens(project: Project) -> None:

@@ -26,9 +26,14 @@ TITLES = {
 }
 
 BY_FILE: tuple[tuple[str, str], ...] = (
-    ("tests/adapters/*", "D14"),
     ("tests/migrations/*", "D13"),
     ("tests/unit/sources/*", "D3"),
+    ("tests/unit/test_refusals.py", "D3"),
+    ("tests/unit/test_verifying.py", "D3"),
+    ("tests/integration/receive/test_refused.py", "D3"),
+    ("tests/integration/receive/test_waiting_for_keys.py", "D3"),
+    ("tests/adapters/test_slow_keys.py", "D3"),
+    ("tests/adapters/*", "D14"),
     ("tests/unit/test_storable.py", "D2"),
     ("tests/unit/test_http.py", "D2"),
     ("tests/unit/test_version.py", "D7"),

@@ -3,7 +3,8 @@
 app       the commands, and how the process ends      options   options that several commands share
 load      "hooks:inbox" to an Inbox                   database  engines, and what to do about their errors
 errors    one sentence and an exit status             output    tables, JSON and plain text
-db, worker, status, send, dev, demo                   one command or group each
+captured  a request in files                          given     a source from options
+db, worker, status, send, sources, verify, dev, demo  one command or group each
 """
 
 from __future__ import annotations

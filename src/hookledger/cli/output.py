@@ -15,30 +15,36 @@ def print_json(document: Any) -> None:
     print(json.dumps(document), flush=True)
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on a terminal; aligned columns, nothing cut off, in a pipe."""
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> None:
+    """A table on a terminal; aligned columns, nothing cut off, in a pipe.
+
+    Args:
+        headings: of the columns.
+        rows: the cells.
+        numbers: whether all columns but the first hold numbers, which stand at the right.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _print_rich(headings, cells)
+        _print_rich(headings, cells, numbers=numbers)
         return
     widths = [max(len(row[column]) for row in [headings, *cells]) for column in range(len(headings))]
     for row in [headings, *cells]:
         line = "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.rjust(width) if column and numbers else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print(line.rstrip())
     sys.stdout.flush()
 
 
-def _print_rich(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _print_rich(headings: Sequence[str], cells: Sequence[Sequence[str]], *, numbers: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if column == 0 else "right", overflow="fold")
+        table.add_column(Text(heading), justify="right" if column and numbers else "left", overflow="fold")
     for row in cells:
         table.add_row(*[Text(cell) for cell in row])
     Console().print(table)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import http.client
 import inspect
-import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlsplit
 
 import typer
 
+from hookledger.cli.captured import read_file
 from hookledger.cli.errors import FAILED, WrongUse, printable, say
 from hookledger.cli.load import load_inbox
 from hookledger.cli.options import Debug, InboxArgument, Json
 from hookledger.cli.output import print_json
-from hookledger.errors import HookledgerError, UnknownSource
+from hookledger.errors import HookledgerError, UnknownSource, UnreadableBody
+from hookledger.http import Headers, Request
 
 if TYPE_CHECKING:
     from hookledger.inbox import Inbox
     from hookledger.sources.source import Source
 
+USUAL = (("Content-Type", "application/json"), ("User-Agent", "hookledger-send"))
+"""Headers that are sent if the source's signature brings no others of these names."""
 DEFAULT_URL = "http://127.0.0.1:8000/webhooks"
 
 
@@ -81,10 +85,9 @@ def send(
     """
     loaded = load_inbox(inbox)
     sender = _source_of(loaded, source, inbox)
-    body = _read(file)
-    headers = _headers(sender, body, event_id, event_type, header or [])
-    address = f"{url.rstrip('/')}/{quote(source, safe='')}"
-    answer = _post(address, body, headers, timeout)
+    request = signed_request(sender, read_file(file), event_id, event_type, header or [])
+    address = _address(url, source)
+    answer = _post(address, request, timeout)
     _print(answer, address, as_json=json)
     if not 200 <= answer.status < 300:
         if answer.location is not None:
@@ -100,38 +103,48 @@ def _source_of(inbox: Inbox, name: str, target: str) -> Source:
         raise WrongUse(f"{target} has no source {name!r}; it has: {known}") from None
 
 
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        with open(file, "rb") as opened:
-            return opened.read()
-    except OSError as error:
-        raise WrongUse(f"the file {file} cannot be read: {error.strerror}") from error
+def signed_request(
+    source: Source, body: bytes, event_id: str | None = None, event_type: str | None = None, own: Sequence[str] = ()
+) -> Request:
+    """What is posted: the body with what the provider puts into it, and its headers.
 
+    Args:
+        source: it is sent to.
+        body: of the file.
+        event_id, event_type: for sources that have them in headers.
+        own: headers as `Name: value`, which replace all others of their names.
 
-def _headers(
-    source: Source, body: bytes, event_id: str | None, event_type: str | None, given: list[str]
-) -> list[tuple[str, str]]:
+    Raises:
+        WrongUse: if the source cannot be signed for, or takes no such id or type.
+    """
     if source.sign is None:
         raise WrongUse(
             f"the source {source.name!r} cannot be signed for with its configured secret; "
             "let the provider send a test event"
         )
     wanted = {"identifier": event_id, "event_type": event_type}
-    chosen = {name: value for name, value in wanted.items() if value is not None}
     takes = inspect.signature(source.sign).parameters
-    signed = source.sign(body, time.time(), **{name: chosen[name] for name in chosen if name in takes})
+    chosen = {name: value for name, value in wanted.items() if value is not None and name in takes}
+    try:
+        request = source.signed(body, time.time(), **chosen)
+    except UnreadableBody as error:
+        raise WrongUse(f"the file cannot be signed as {source.provider} does: {error}") from error
     for option, value in (("--id", event_id), ("--event", event_type)):
-        if value is not None and value not in [sent for _, sent in signed]:
+        if value is not None and value not in [sent for _, sent in request.headers]:
             raise WrongUse(
                 f"{option} changes nothing for the source {source.name!r}: it is in the body, so edit the file"
             )
-    own = [_split(text) for text in given]
-    replaced = {name.lower() for name, _ in own}
-    usual = [("Content-Type", "application/json"), ("User-Agent", "hookledger-send")]
-    headers = [pair for pair in (*usual, *signed) if pair[0].lower() not in replaced]
-    return headers + own
+    headers = [_split(text) for text in own]
+    for more in (request.headers, USUAL):
+        replaced = {name.lower() for name, _ in headers}
+        headers = [*(pair for pair in more if pair[0].lower() not in replaced), *headers]
+    return replace(request, headers=Headers(headers))
+
+
+def _address(url: str, source: str) -> str:
+    """Where it is posted: the source's name stands behind the path."""
+    path, mark, query = url.partition("?")
+    return f"{path.rstrip('/')}/{quote(source, safe='')}{mark}{query}"
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -141,7 +154,7 @@ def _split(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _post(address: str, body: bytes, headers: list[tuple[str, str]], timeout: float) -> Answer:
+def _post(address: str, request: Request, timeout: float) -> Answer:
     parts = urlsplit(address)
     try:
         port = parts.port
@@ -153,12 +166,14 @@ def _post(address: str, body: bytes, headers: list[tuple[str, str]], timeout: fl
     try:
         connection = kind(parts.hostname, port, timeout=timeout)
         try:
-            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            # What the source puts there may be its secret, so it is no part of the address that is shown.
+            query = "&".join(each for each in (parts.query, request.query) if each)
+            target = f"{parts.path}?{query}" if query else parts.path
             connection.putrequest("POST", target, skip_accept_encoding=True)
-            for name, value in headers:
+            for name, value in request.headers:
                 connection.putheader(name, value.encode("latin-1", "replace"))
-            connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
+            connection.putheader("Content-Length", str(len(request.body)))
+            connection.endheaders(request.body)
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
             return Answer(answer.status, answer.reason, answer.getheader("Location"), text)

@@ -1,5 +1,6 @@
 """The way in: verify a request, record it, and answer only when that is committed."""
 
-from hookledger.receive.intake import Intake, IntakeSettings
+from hookledger.receive.intake import Intake
+from hookledger.receive.settings import IntakeSettings
 
 __all__ = ["Intake", "IntakeSettings"]

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Engine
@@ -32,43 +32,17 @@ from hookledger.ledger.repository import Repository
 from hookledger.receive.accept import Accepted, accept
 from hookledger.receive.flush import Committer
 from hookledger.receive.line import Entry, Line, Outcome
+from hookledger.receive.refusals import RefusalLog
+from hookledger.receive.settings import IntakeSettings
 from hookledger.receive.tasks import CommitTasks
 from hookledger.receive.threads import CommitThreads
+from hookledger.receive.verifying import VerifyThreads
+from hookledger.sources.diagnosis import LogDiagnosis
 
 logger = logging.getLogger(__name__)
 
 PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
 ALLOWED = ("allow", "POST, GET, HEAD, OPTIONS")
-MEBIBYTE = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class IntakeSettings:
-    """Bounds of a receiver.
-
-    Args:
-        max_body_bytes: a larger body gets 413.
-        answer_probes: answer GET, HEAD and OPTIONS with 200, as providers look before they register a URL.
-        answer_within: seconds until a request that is not committed gets 503.
-        cut_after: seconds after which a commit that does not end is cut, so that one event that waits for a lock,
-            or a network that has gone silent, does not stop the receiver; large commits get more.
-        max_waiting: requests that may wait for a commit; what is over it gets 503.
-        max_waiting_bytes: bytes that they may hold together.
-        commits: shared commits that may be under way at a time; each takes a connection of the engine's pool.
-        max_commit_requests, max_commit_bytes: bounds of one shared commit.
-        retry_after: seconds that a 503 tells the sender to wait.
-    """
-
-    max_body_bytes: int = 25 * MEBIBYTE
-    answer_probes: bool = True
-    answer_within: float = 4.5
-    cut_after: float = 1.5
-    max_waiting: int = 2_000
-    max_waiting_bytes: int = 128 * MEBIBYTE
-    commits: int = 2
-    max_commit_requests: int = 500
-    max_commit_bytes: int = 8 * MEBIBYTE
-    retry_after: int = 5
 
 
 class Intake:
@@ -107,7 +81,10 @@ class Intake:
 
     def _open(self) -> None:
         settings, engine = self.settings, self._engine
+        self._refusals = RefusalLog(logger, frozenset(self.inbox.sources))
+        self._diagnosis = LogDiagnosis()
         self._line = Line(settings.max_waiting, settings.max_waiting_bytes)
+        self._verifying = VerifyThreads(settings.verifying, settings.max_waiting, settings.max_waiting_bytes)
         bounds = {
             "commits": settings.commits,
             "most": settings.max_commit_requests,
@@ -139,10 +116,15 @@ class Intake:
     async def receive(self, request: Request) -> Response:
         """Answer a request from an event loop, with either kind of engine."""
         loop = asyncio.get_running_loop()
-        source = self.inbox.sources.get(request.source)
-        if source is not None and source.needs_network:
-            # It may wait for keys or for a user's function, and must not hold up everybody else.
-            prepared = await loop.run_in_executor(None, self._prepare, request)
+        end = loop.time() + self.settings.answer_within
+        prepared: Accepted | Response
+        if self._may_wait(request):
+            try:
+                prepared = await self._verifying.run(
+                    partial(self._prepare, request), len(request.body), self.settings.answer_within
+                )
+            except Unavailable as error:
+                return self.answer(error, source=request.source)
         else:
             prepared = self._prepare(request)
         if isinstance(prepared, Response):
@@ -162,7 +144,7 @@ class Intake:
                     loop.call_soon_threadsafe(settle, outcome)
 
         entry = Entry(prepared, finish)
-        deadline = loop.call_later(self.settings.answer_within, settle, _too_late())
+        deadline = loop.call_at(end, settle, _too_late())
         try:
             self._join(entry)
             outcome = await done
@@ -181,7 +163,17 @@ class Intake:
         """
         if isinstance(self._commits, CommitTasks):
             raise SetupError("a threaded server needs a synchronous engine: make it with create_engine")
-        prepared = self._prepare(request)
+        end = time.monotonic() + self.settings.answer_within
+        prepared: Accepted | Response
+        if self._may_wait(request):
+            try:
+                prepared = self._verifying.run_blocking(
+                    partial(self._prepare, request), len(request.body), self.settings.answer_within
+                )
+            except Unavailable as error:
+                return self.answer(error, source=request.source)
+        else:
+            prepared = self._prepare(request)
         if isinstance(prepared, Response):
             return prepared
         done = threading.Event()
@@ -197,7 +189,7 @@ class Intake:
         except Refused as error:
             entry.abandoned = True
             return self._concluded(prepared, error)
-        answered = done.wait(self.settings.answer_within)
+        answered = done.wait(max(0.0, end - time.monotonic()))
         entry.abandoned = True
         return self._concluded(prepared, results[0] if answered else _too_late())
 
@@ -213,14 +205,7 @@ class Intake:
         if not isinstance(error, Refused):
             logger.error("a request to %r failed: %s", source[:100], error, extra=extra)
             return self._unavailable()
-        logger.log(
-            logging.WARNING if error.status in {401, 503} else logging.INFO,
-            "refused a request to %r with %d: %s",
-            source[:100],
-            error.status,
-            error,
-            extra={**extra, "status": error.status},
-        )
+        self._refusals.tell(source, error)
         if error.status == 503:
             return self._unavailable()
         return Response(error.status)
@@ -228,6 +213,7 @@ class Intake:
     async def aclose(self) -> None:
         """As `close`, from an event loop."""
         self._closed = True
+        self._verifying.close()
         if isinstance(self._commits, CommitTasks):
             await self._commits.aclose()
         else:
@@ -237,6 +223,7 @@ class Intake:
         """Take no more, and wait, for `answer_within` at the most, until what was taken is committed; then the engine
         may be disposed of. With an asynchronous engine only `aclose` waits."""
         self._closed = True
+        self._verifying.close()
         if isinstance(self._commits, CommitThreads):
             self._commits.close(self.settings.answer_within)
 
@@ -253,7 +240,13 @@ class Intake:
         headers = (("content-type", "text/plain; charset=utf-8"), ("retry-after", str(self.settings.retry_after)))
         return Response(503, headers=headers)
 
+    def _may_wait(self, request: Request) -> bool:
+        """Whether verifying waits for keys or for a user's function, and must not hold up everybody else."""
+        source = self.inbox.sources.get(request.source)
+        return source is not None and source.needs_network
+
     def _prepare(self, request: Request) -> Accepted | Response:
+        now = time.time()
         try:
             source = self.inbox.source(request.source)
             if request.method in PROBES and self.settings.answer_probes:
@@ -267,8 +260,9 @@ class Intake:
             answer = source.answer_unverified(request)
             if answer is not None:
                 return answer
-            accepted = accept(source, request, time.time(), limit)
-        except NotVerified as error:
+            accepted = accept(source, request, now, limit)
+        except NotVerified as refusal:
+            error = self._diagnosis.explain(source, request, now, refusal)
             return replace(self.answer(error, source=source.name), status=source.refused_status)
         except HookledgerError as error:
             return self.answer(error, source=request.source)

@@ -13,6 +13,7 @@ from hookledger.errors import NotVerified, SecretError, SetupError
 from hookledger.http import Headers, Request, Response
 from hookledger.sources.accounts import AccountVerifier, SecretsOf
 from hookledger.sources.any_scheme import AnyScheme
+from hookledger.sources.checks import HMACS
 from hookledger.sources.content_coding import ContentEncoding
 from hookledger.sources.event_reader import EventReader, deletion
 from hookledger.sources.fields import HEADER, SIGNED_ID, Joined, ProviderField
@@ -23,6 +24,8 @@ from hookledger.sources.scheme_verifier import SchemeVerifier
 from hookledger.sources.secrets import Secrets, list_of, read_secrets
 from hookledger.sources.settings import Handshake, Settings, read_options, read_url
 from hookledger.sources.source import Source, Verifier, never
+
+FORM = ("Content-Type", "application/x-www-form-urlencoded")
 
 
 def configure(
@@ -42,6 +45,17 @@ def configure(
         if str(error).startswith("the source "):
             raise
         raise type(error)(f"the source {name!r}: {error}") from None
+
+
+def signs(provider: Provider) -> bool:
+    """Whether a source of the provider with a secret of its own can sign."""
+    try:
+        sample = provider.example()
+        secrets: Any = sample.secret if provider.takes_secrets else NOT_GIVEN
+        return provider(secrets=secrets, url=sample.url, **sample.settings).sign is not None
+    except SetupError:
+        # A public key is no part of a sample, and a plugin may have none.
+        return hasattr(provider.verifier, "sign") or any(each.algorithm in HMACS for each in provider.scheme_list[:1])
 
 
 class _Configuration:
@@ -68,7 +82,7 @@ class _Configuration:
         provider = self._provider
         self._verifier = self._verifier_with(secrets)
         reads = provider.reads or self._reads()
-        sign, sign_body = self._signing()
+        sign, sign_body, sign_query = self._signing()
         return Source(
             name=self._name,
             provider=provider.name,
@@ -82,6 +96,7 @@ class _Configuration:
             has_resource=provider.resource is not None,
             has_version=provider.version is not None,
             sign_body=sign_body,
+            sign_query=sign_query,
             probe=self._bound(provider.probe),
             unverified_handshake=self._bound(provider.unverified_handshake),
             refused_status=provider.refused_status,
@@ -176,21 +191,22 @@ class _Configuration:
     def _bound(self, handshake: Handshake | None) -> Callable[[Request], Response | None]:
         return never if handshake is None else partial(_answer, handshake, self.settings)
 
-    def _signing(self) -> tuple[Callable[..., Headers] | None, Callable[[bytes, float], bytes] | None]:
+    def _signing(self) -> tuple[Callable[..., Headers] | None, Callable[[bytes, float], bytes] | None, str]:
         verifier: Any = self._verifier
         if isinstance(verifier, AccountVerifier):
-            return None, None
+            return None, None, ""
         signer: Any = verifier
         if isinstance(verifier, SchemeVerifier | AnyScheme):
             first = verifier if isinstance(verifier, SchemeVerifier) else verifier.first
             try:
                 signer = SchemeSigner(first.scheme, first.keys[0], url=self._url)
             except SetupError:
-                return None, None
+                return None, None, ""
         elif not hasattr(verifier, "sign"):
-            return None, None
+            return None, None, ""
         in_body = getattr(signer, "signs_body", hasattr(signer, "sign_body"))
-        return _Signing(self._provider, signer.sign).sign, signer.sign_body if in_body else None
+        sign = _Signing(self._provider, signer.sign).sign
+        return sign, signer.sign_body if in_body else None, getattr(signer, "query", "")
 
 
 class _Signing:
@@ -226,6 +242,8 @@ class _Signing:
             usual_type = usual.get(type_header) or "" if guess is None else guess(body)
             described.append((type_header, event_type or usual_type))
         described += [(name, usual.get(name) or "") for name in id_parts if name != type_header]
+        if self._provider.format in ("form", "json-or-form") and body.strip()[:1] not in (b"{", b"["):
+            described.append(FORM)
         return Headers([*signed, *(pair for pair in described if pair[0].lower() not in names)])
 
     def _usual_headers(self) -> Headers:

@@ -206,6 +206,13 @@ class Provider:
         shown = [places.at for scheme in self.scheme_list for places in scheme.places]
         return tuple(dict.fromkeys([each.header for each in shown if each.header] + list(self.signature_headers)))
 
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether requests can be signed with a secret that is shared with the provider."""
+        from hookledger.sources.configure import signs
+
+        return signs(self)
+
     def example(self) -> Sample:
         """Its sample.
 
@@ -233,8 +240,14 @@ class Provider:
             "resource": in_words(self.resource),
             "version": in_words(self.version),
             "batch": "yes" if self.items is not None else "",
-            "handshakes": ", ".join(each.__name__ for each in handshakes),
+            "handshakes": ", ".join(_name_of(each) for each in handshakes),
             "verified_by": ", ".join(self.verified_by) or "documentation only",
             "unconfirmed": " ".join(self.unconfirmed),
             "cautions": self.cautions,
         }
+
+
+def _name_of(handshake: Handshake) -> str:
+    """A handshake as people read it."""
+    function = getattr(handshake, "func", handshake)
+    return str(getattr(function, "__name__", type(function).__name__)).strip("_").replace("_", " ")

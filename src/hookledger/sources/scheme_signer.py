@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Headers, Request
-from hookledger.sources.checks import PUBLIC_KEYS, check
+from hookledger.sources.checks import PUBLIC_KEYS, TOKEN, check
 from hookledger.sources.places import Parcel, Places
 from hookledger.sources.reading import in_document, read_json
 from hookledger.sources.scheme import Scheme
@@ -27,7 +28,7 @@ class SchemeSigner:
         signer: gives the written signature of a message, made with the private key.
 
     Raises:
-        SetupError: for a public key without a signer, or a scheme whose signature no header and no body carries.
+        SetupError: for a public key without a signer, or a signature that is in the query and is no token.
     """
 
     def __init__(
@@ -36,11 +37,11 @@ class SchemeSigner:
         if signer is None and scheme.algorithm in PUBLIC_KEYS:
             raise SetupError("a public key can check signatures, and make none")
         carriers = [each for each in scheme.places if each.at.query is None]
-        if not carriers:
-            raise SetupError("a token in the query is no part of headers or body: put it into the URL")
+        if not carriers and scheme.algorithm != TOKEN:
+            raise SetupError("the signature is in the query, and only a token can be put there")
         in_headers = [each for each in carriers if not each.at.path]
         self.scheme = scheme
-        self._places: Places = (in_headers or carriers)[0]
+        self._places: Places = (in_headers or carriers or scheme.places)[0]
         self._signer = signer or check(key, scheme.algorithm, scheme.encoding).sign
         self._key = key
         self._url = None if url is None else url.encode()
@@ -62,13 +63,20 @@ class SchemeSigner:
             pairs.append((places.identifier_at.header, made))
         if timestamp is not None and places.timestamp_at is not None and places.timestamp_at.header:
             pairs.append((places.timestamp_at.header, timestamp))
-        if places.at.path:
+        if places.at.path or places.at.query:
             return Headers(pairs)
         value = scheme.prefixes[0] + self._signature(Request("", "POST", Headers(pairs), body), timestamp)
         if timestamp is not None and scheme.timestamp_item:
             value = f"{scheme.timestamp_item}{timestamp}{scheme.separator or ''}{value}"
         pairs.append((places.at.header or f"{places.at.written[:-1]}1", value))
         return Headers(pairs)
+
+    @property
+    def query(self) -> str:
+        """What stands in the query of the URL: the token of a scheme that has it there."""
+        if self._places.at.query is None:
+            return ""
+        return urlencode({self._places.at.query: self.scheme.prefixes[0] + self._signer(b"")}, encoding="latin-1")
 
     @property
     def signs_body(self) -> bool:

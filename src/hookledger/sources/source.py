@@ -74,6 +74,7 @@ class Source:
         has_resource, has_version: whether `read` can tell them; a snapshot handler needs both, from here or
             from functions of its own.
         sign_body: puts into a body what the provider signs there, before `sign`; None where that is nothing.
+        sign_query: what a request has in the query of its URL to verify, such as a token.
         probe: the answer to a GET, HEAD or OPTIONS by which the provider looks at the URL, else None for the
             usual one.
         unverified_handshake: the answer to a POST that comes before there is a secret, else None. It reflects what
@@ -98,6 +99,7 @@ class Source:
     has_resource: bool = True
     has_version: bool = True
     sign_body: Callable[[bytes, float], bytes] | None = field(default=None, repr=False)
+    sign_query: str = field(default="", repr=False)
     probe: Callable[[Request], Response | None] = field(default=never, repr=False)
     unverified_handshake: Callable[[Request], Response | None] = field(default=never, repr=False)
     refused_status: int = REFUSED_STATUS
@@ -148,9 +150,10 @@ class Source:
 
         Raises:
             SetupError: if it cannot be signed with the configured secret.
+            UnreadableBody: for a body that the provider could not sign, because the signature is in it.
         """
         if self.sign is None:
             raise SetupError(f"the source {self.name!r} cannot be signed for with its configured secret")
         if self.sign_body is not None:
             body = self.sign_body(body, now)
-        return Request(self.name, "POST", self.sign(body, now, **described), body)
+        return Request(self.name, "POST", self.sign(body, now, **described), body, query=self.sign_query)

@@ -11,7 +11,7 @@ import pytest
 
 from hookledger.errors import Cause, NotVerified
 from hookledger.http import Headers, Request
-from hookledger.sources import Source, github, hmac_source, standard_webhooks, stripe
+from hookledger.sources import Account, Source, github, hmac_source, standard_webhooks, stripe
 from hookledger.sources.catalogue import provider
 from hookledger.sources.diagnosis import LARGEST_DIAGNOSED, Diagnosis, LogDiagnosis, diagnose
 from tests.unit.sources.made import NOW
@@ -134,6 +134,39 @@ def test_the_signature_of_another_provider() -> None:
     assert "GitHub" in str(found.details["provider"])
     assert "GitHub" in found.says
     assert "'stripe'" in found.says
+
+
+def test_a_request_of_its_own_provider_that_lacks_the_signature_is_not_taken_for_anothers() -> None:
+    request = sent(b"{}", by=github(secrets="k-test-1"))
+    unsigned = [pair for pair in request.headers if pair[0] != "X-Hub-Signature-256"]
+    found = diagnosed(
+        replace(request, headers=Headers([*unsigned, ("Stripe-Signature", "t=1,v1=00")])),
+        to=github(secrets="k-test-1"),
+    )
+    assert (found.cause, found.details["place"]) == (Cause.SIGNATURE_MISSING, "X-Hub-Signature-256")
+
+
+def test_the_scheme_of_another_provider_in_the_same_header() -> None:
+    other = hmac_source("shop", header="Stripe-Signature", secrets=["k-test-2", "k-test-1"])
+    for now in (NOW, NOW - 4000):
+        found = diagnosed(sent(b"{}", by=stripe(secrets="k-test-1"), now=now), to=other)
+        assert (found.cause, found.details["provider"]) == (Cause.OTHER_PROVIDER, "Stripe")
+    found = diagnosed(sent(b"{}", by=stripe(secrets="another")), to=other)
+    assert found.cause is Cause.WRONG_SECRET
+
+
+def test_the_secrets_of_an_account_are_tried_like_any_others() -> None:
+    asked: list[str] = []
+
+    def secrets_of(request: Request) -> Account:
+        asked.append(request.source)
+        return Account("acme", "k-test-1")
+
+    many = stripe(secrets=secrets_of)
+    assert diagnosed(sent(b'{"a":1}', b'{"a": 1}'), to=many).cause is Cause.BODY_RESERIALISED
+    assert len(asked) == 2
+    assert diagnosed(sent(b"{}"), to=many).account == "acme"
+    assert diagnosed(sent(b"{}"), to=stripe(secrets=lambda _: None)).cause is Cause.UNKNOWN_ACCOUNT
 
 
 SQUARE = {"secrets": "k-test-1", "url": "https://example.com/hook"}

@@ -134,8 +134,11 @@ def test_a_token_in_the_query() -> None:
     for query in ("access_token=a", "access_token=", "", "Access_token=a+b%26c", "&" * 5000 + "access_token=a+b%26c"):
         refused(verifier, request(query=query))
     assert "query parameter access_token is missing" in str(refused(verifier, request()))
-    with pytest.raises(SetupError, match="no part of headers or body"):
-        SchemeSigner(verifier.scheme, b"x")
+    signer = SchemeSigner(shared_token("query:access_token"), b"a b&c\xe9")
+    assert (signer.query, list(signer.sign(b"{}", NOW))) == ("access_token=a+b%26c%E9", [])
+    SchemeVerifier(shared_token("query:access_token"), [b"a b&c\xe9"]).verify(request(query=signer.query), NOW)
+    with pytest.raises(SetupError, match="only a token can be put there"):
+        SchemeSigner(Scheme((Places("query:sig"),)), b"x")
 
 
 @pytest.mark.parametrize("body_format", ["json", "form"])
