@@ -12,6 +12,8 @@ from typing import Any
 
 from hookledger.storable import text as make_storable
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class Headers:
     """Header lines in the order they came, repeats kept; looked up without regard to case.
@@ -39,10 +41,10 @@ class Headers:
 
     def to_json(self) -> str:
         """An ordered list of pairs. NUL and half surrogate pairs cannot be held by jsonb and become U+FFFD."""
-        text = json.dumps(self._pairs, separators=(",", ":"))
+        text = _encode(self._pairs)
         if "\\u0000" in text or "\\ud" in text:
             storable = [(make_storable(name), make_storable(value)) for name, value in self._pairs]
-            text = json.dumps(storable, separators=(",", ":"))
+            text = _encode(storable)
         return text
 
     def all(self, name: str) -> list[str]:

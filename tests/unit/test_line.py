@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections import Counter
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
@@ -14,13 +13,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from hookledger.errors import Unavailable
 from hookledger.receive.accept import Accepted
 from hookledger.receive.line import Entry, Line
+from hookledger.receive.waiter import ThreadWaiter
 from tests.receiving import shop
 
 SOURCE = shop()
 
 
 def entry(size: int = 0) -> Entry:
-    return Entry(Accepted(SOURCE, "[]", b"x" * size, ()), lambda entry, outcome: None)
+    return Entry(Accepted(SOURCE, "[]", b"x" * size, ()), ThreadWaiter())
 
 
 EMPTY = entry().size
@@ -29,8 +29,7 @@ EMPTY = entry().size
 def test_entries_come_out_in_the_order_of_their_arrival() -> None:
     line = Line(100, 10**9)
     entries = [entry() for _ in range(10)]
-    for each in entries:
-        line.join(each)
+    assert line.join(entries) == []
     assert line.take(4, 10**9) == entries[:4]
     assert line.take(100, 10**9) == entries[4:]
     assert line.take(100, 10**9) == []
@@ -39,36 +38,32 @@ def test_entries_come_out_in_the_order_of_their_arrival() -> None:
 def test_a_commit_takes_so_many_bytes_but_always_one_entry() -> None:
     line = Line(100, 10**9)
     entries = [entry(1000), entry(10), entry(10), entry(10)]
-    for each in entries:
-        line.join(each)
+    assert line.join(entries) == []
     assert line.take(100, 100) == entries[:1]
     assert line.take(100, 2 * (EMPTY + 10)) == entries[1:3]
 
 
 def test_a_full_line_refuses_until_entries_are_finished() -> None:
     line = Line(2, 10**9)
-    line.join(entry())
-    line.join(entry())
-    with pytest.raises(Unavailable):
-        line.join(entry())
+    entries = [entry() for _ in range(4)]
+    assert [(each, type(error)) for each, error in line.join(entries)] == [(each, Unavailable) for each in entries[2:]]
     taken = line.take(1, 10**9)
     assert line.full, "what is in a commit counts until it is finished"
     line.release(taken)
-    line.join(entry())
+    assert line.join([entry()]) == []
 
 
 def test_a_line_full_of_bytes_refuses() -> None:
     line = Line(100, 2 * (EMPTY + 1000))
-    line.join(entry(1000))
-    line.join(entry(1000))
-    with pytest.raises(Unavailable, match="bytes"):
-        line.join(entry())
+    assert line.join([entry(1000), entry(1000)]) == []
+    ((_, error),) = line.join([entry()])
+    assert "bytes" in str(error)
 
 
 def test_an_event_counts_for_more_than_its_bytes() -> None:
     source = shop()
-    bare = Entry(Accepted(source, "[]", b"", ()), lambda entry, outcome: None)
-    of_many = Entry(Accepted(source, "[]", b"", (None,) * 1000), lambda entry, outcome: None)  # type: ignore[arg-type]
+    bare = Entry(Accepted(source, "[]", b"", ()), ThreadWaiter())
+    of_many = Entry(Accepted(source, "[]", b"", (None,) * 1000), ThreadWaiter())  # type: ignore[arg-type]
     assert of_many.size > bare.size + 100_000
 
 
@@ -78,7 +73,7 @@ def test_who_waits_is_woken_by_an_arrival() -> None:
     waiting = threading.Thread(target=lambda: found.append(line.take_or_wait(10, 10**9, 60)))
     waiting.start()
     arrived = entry()
-    line.join(arrived)
+    line.join([arrived])
     waiting.join(30)
     assert found == [[arrived]]
 
@@ -115,7 +110,7 @@ def test_threads_that_join_and_take_lose_and_double_nothing() -> None:
 
     def join(entries: list[Entry]) -> None:
         for one in entries:
-            line.join(one)
+            line.join([one])
 
     takers = [threading.Thread(target=take, args=(mine,)) for mine in taken]
     joiners = [threading.Thread(target=join, args=(each,)) for each in joined]
@@ -150,17 +145,15 @@ class LineMachine(RuleBasedStateMachine):
     def join(self, size: int) -> Entry:
         arriving = entry(size)
         full = len(self.held()) >= 5 or sum(each.size for each in self.held()) >= 5 * EMPTY + 300
-        if full:
-            with pytest.raises(Unavailable):
-                self.line.join(arriving)
-        else:
-            self.line.join(arriving)
+        assert bool(self.line.join([arriving])) == full
+        if not full:
             self.model.append(arriving)
         return arriving
 
     @rule(gone=consumes(waiting))
     def give_up(self, gone: Entry) -> None:
-        gone.abandoned = True
+        assert isinstance(gone.waiter, ThreadWaiter)
+        gone.waiter.gone = True
 
     @rule(target=commits, most=st.integers(1, 4), most_bytes=st.integers(0, 3 * EMPTY))
     def take(self, most: int, most_bytes: int) -> list[Entry]:

@@ -134,8 +134,9 @@ class _Both:
 def _run(target: str, inbox: Inbox, url: URL, listening: socket.socket, *, slots: int, as_json: bool) -> bool:
     import asyncio
 
-    from hookledger.cli.passing import Passing, ShownIntake
+    from hookledger.cli.passing import Passing
     from hookledger.engine import create
+    from hookledger.receive import Intake
     from hookledger.worker import Worker, WorkerSettings
     from hookledger_starlette import Receiver
 
@@ -143,8 +144,7 @@ def _run(target: str, inbox: Inbox, url: URL, listening: socket.socket, *, slots
     receiving = create(url, application_name="hookledger dev")
     working = engine_for(inbox, url, slots)
     receiver = Receiver(inbox, receiving)
-    receiver.intake = ShownIntake(inbox, receiving)
-    receiver.intake.passing = passing
+    receiver.intake = Intake(inbox, receiving, observer=passing)
     worker = Worker(inbox, working, WorkerSettings(slots=slots), observe=passing.settled)
     server = HttpServer(receiver, listening, on_end=worker.stop)
     Stopping(_Both(server, worker)).install()

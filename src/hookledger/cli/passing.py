@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hookledger.cli.errors import one_line
 from hookledger.cli.output import print_json
-from hookledger.errors import ClientGone, HookledgerError
-from hookledger.http import Response
-from hookledger.receive import Intake
 from hookledger.receive.accept import Accepted
-from hookledger.receive.line import Outcome
+from hookledger.receive.waiter import Outcome
 
 if TYPE_CHECKING:
     from hookledger.worker import Settled
@@ -89,24 +86,6 @@ class Passing:
             line = Text(text)
             line.stylize(COLOURS.get(what, COLOUR_OF_FAILURES), 10, 10 + len(what))
             self._console.print(line)
-
-
-class ShownIntake(Intake):
-    """An intake that also prints what it did."""
-
-    passing: Passing
-
-    def answer(self, error: HookledgerError, *, source: str) -> Response:
-        """The response to a request that was refused."""
-        response = super().answer(error, source=source)
-        if not isinstance(error, ClientGone):
-            self.passing.refused(source, response.status, str(error))
-        return response
-
-    def _concluded(self, accepted: Accepted, outcome: Outcome | Exception) -> Response:
-        if not isinstance(outcome, Exception):
-            self.passing.received(accepted, outcome)
-        return super()._concluded(accepted, outcome)
 
 
 def _in_words(facts: dict[str, Any]) -> str:

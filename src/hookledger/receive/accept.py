@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hookledger import storable
 from hookledger.delivery import Event
@@ -32,8 +33,25 @@ class Accepted:
     events: tuple[NewEvent, ...]
 
 
+class Genuine(NamedTuple):
+    """A request that has verified: as it came, and with the body that is signed."""
+
+    source: Source
+    request: Request
+    signed: Request
+    account: str | None
+
+
+class Readable(NamedTuple):
+    """A verified request with the events that it was read to carry."""
+
+    genuine: Genuine
+    events: Iterable[Event]
+    body: bytes
+
+
 def accept(source: Source, request: Request, now: float, largest: int) -> Accepted | Response:
-    """Verify a request and read its events.
+    """Verify a request and read its events: `verify`, `read` and `to_record` one after the other.
 
     Args:
         source: the sender it claims to be from.
@@ -48,27 +66,55 @@ def accept(source: Source, request: Request, now: float, largest: int) -> Accept
         Refused: if the request does not verify, or cannot be inflated.
         Exception: whatever a verifier raises that breaks; it has then not verified.
     """
+    readable = read(verify(source, request, now, largest), largest)
+    return readable if isinstance(readable, Response) else to_record(readable)
+
+
+def verify(source: Source, request: Request, now: float, largest: int) -> Genuine:
+    """The first stage: nothing is read of a request before it has verified. Arguments and errors as of `accept`."""
     signed = as_signed(source.content_encoding, request, largest)
     verified = source.verifier.verify(signed, now)
-    account = None if verified is None else verified.account
+    return Genuine(source, request, signed, None if verified is None else verified.account)
+
+
+def read(genuine: Genuine, largest: int) -> Readable | Response:
+    """The second stage: the events of a verified request, or the answer to a handshake."""
+    source, _, signed, _ = genuine
     try:
         readable = as_read(source.content_encoding, signed, largest)
         answer = source.handshake(readable)
         if answer is not None:
             return answer
         # Compressed anew, the same event comes in other bytes: what it is told apart by is what they say.
-        events = _to_record(source, account, source.read(readable), readable.body)
-    except UnreadableBody as error:
-        # The sender cannot mend it by sending it again: it is kept, as a dead letter.
-        events = _to_record(source, account, [Event(None, "", unreadable=str(error))], request.body)
+        return Readable(genuine, source.read(readable), readable.body)
     except (Refused, MemoryError):
         raise
     except Exception as error:
+        return _kept(genuine, error)
+
+
+def to_record(readable: Readable) -> Accepted:
+    """The third stage: what the ledger is given."""
+    (source, request, _, account), events, body = readable
+    try:
+        recorded = _to_record(source, account, events, body)
+    except (Refused, MemoryError):
+        raise
+    except Exception as error:
+        kept = _kept(readable.genuine, error)
+        recorded = _to_record(source, account, kept.events, kept.body)
+    return Accepted(source, request.headers.to_json(), request.body, recorded)
+
+
+def _kept(genuine: Genuine, error: Exception) -> Readable:
+    """A request that cannot be read. The sender cannot mend it by sending it again: it becomes a dead letter."""
+    if isinstance(error, UnreadableBody):
+        reason = str(error)
+    else:
         # A source of the user's own that trips over what a sender sent.
-        logger.exception("reading a request to %s failed; it is kept as a dead letter", source.name)
+        logger.exception("reading a request to %s failed; it is kept as a dead letter", genuine.source.name)
         reason = f"reading the request failed with {type(error).__name__}: {str(error)[:200]}"
-        events = _to_record(source, account, [Event(None, "", unreadable=reason)], request.body)
-    return Accepted(source, request.headers.to_json(), request.body, events)
+    return Readable(genuine, [Event(None, "", unreadable=reason)], genuine.request.body)
 
 
 def _to_record(source: Source, account: str | None, events: Iterable[Event], body: bytes) -> tuple[NewEvent, ...]:

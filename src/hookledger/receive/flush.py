@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
 from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage
-from hookledger.ledger.repository import Copy, NewEvent, NewRequest, Repeated, Repository
+from hookledger.ledger.repository import Repeated, Repository
 from hookledger.receive.announce import announce
-from hookledger.receive.line import Entry, Outcome
+from hookledger.receive.batch import Batch, Vanished, again, gathered
+from hookledger.receive.line import Entry
+from hookledger.receive.waiter import Outcome
 from hookledger.receive.watchdog import Cut, CutOff, Watchdog
 
 logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 TRIES = 4
 """How often a commit is tried after a deadlock or on a connection that turned out dead."""
@@ -32,10 +37,6 @@ ALONE = (
 waiting, and a role's short statement_timeout is for other statements than this one."""
 
 
-class Vanished(Exception):
-    """An event is neither new nor known: somebody has deleted it meanwhile. Trying again records it."""
-
-
 class Committer:
     """Commits entries of the line over an engine.
 
@@ -48,9 +49,13 @@ class Committer:
     def __init__(self, engine: Engine, repository: Repository, *, cut_after: float) -> None:
         # Two statements have to see what others have committed meanwhile, whatever level the engine was made with.
         self._engine = engine.execution_options(isolation_level="READ COMMITTED")
+        # What is new is recorded by one statement, which is a transaction by itself: one trip to the server, not three.
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._repository = repository
         self._cut_after = cut_after
         self._watchdog = Watchdog(engine)
+        self._is_usual: bool | None = None
+        """Whether READ COMMITTED is what a statement by itself runs in."""
 
     def flush(self, entries: Sequence[Entry]) -> list[Outcome | Exception]:
         """Commit the entries; if one of them spoils the transaction, each alone.
@@ -61,14 +66,44 @@ class Committer:
         Returns:
             An outcome or an error for each entry, in their order.
         """
+        batch = gathered(entries)
+        if not batch.is_plain:
+            # All of a request or nothing: its copies and its new events go in one transaction.
+            try:
+                outcomes, repeated = self._try(entries, lambda connection: self._all(connection, batch))
+            except Exception as error:
+                return self._failed(entries, error)
+            for copy in repeated:
+                _tell(copy)
+            return list(outcomes)
+        return self._plain(batch)
+
+    def _plain(self, batch: Batch) -> list[Outcome | Exception]:
+        """Commit requests of one event each: those that are new first, by themselves."""
+        entries = batch.entries
         try:
-            return list(self._commit(entries))
+            new = self._try(entries, lambda connection: batch.record(connection, self._repository), single=True)
         except Exception as error:
-            if _is_common(error) or (len(entries) == 1 and not is_hindrance(error)):
-                _warn("%d requests could not be committed", len(entries), error)
-                return [_refusal(error)] * len(entries)
-            _warn("a shared commit of %d requests failed, each goes alone", len(entries), error)
-        return self._each_alone(entries)
+            return self._failed(entries, error)
+        outcomes: list[Outcome | Exception] = list(batch.outcomes(new))
+        copies = batch.copies(new)
+        if not copies:
+            return outcomes
+        known = [index for index, outcome in enumerate(outcomes) if outcome == "repeated"]
+        those = [entries[index] for index in known]
+        try:
+            repeated = self._try(those, lambda connection: again(connection, self._repository, copies))
+        except Exception as error:
+            for index, outcome in zip(known, self._failed(those, error), strict=True):
+                outcomes[index] = outcome
+        else:
+            for copy in repeated:
+                _tell(copy)
+        return outcomes
+
+    def _all(self, connection: Connection, batch: Batch) -> tuple[list[Outcome], list[Repeated]]:
+        new = batch.record(connection, self._repository)
+        return batch.outcomes(new), again(connection, self._repository, batch.copies(new))
 
     def announce(self) -> None:
         """Send the hint to the workers, if it can be done."""
@@ -78,6 +113,13 @@ class Committer:
         except Exception as error:
             logger.debug("the hint to the workers was not sent, they will poll: %s", error)
 
+    def _failed(self, entries: Sequence[Entry], error: Exception) -> list[Outcome | Exception]:
+        if _is_common(error) or (len(entries) == 1 and not is_hindrance(error) and not isinstance(error, Vanished)):
+            _warn("%d requests could not be committed", len(entries), error)
+            return [_refusal(error)] * len(entries)
+        _warn("a shared commit of %d requests failed, each goes alone", len(entries), error)
+        return self._each_alone(entries)
+
     def _each_alone(self, entries: Sequence[Entry]) -> list[Outcome | Exception]:
         outcomes: list[Outcome | Exception] = []
         common: Exception | None = None
@@ -86,7 +128,7 @@ class Committer:
                 outcomes.append(_refusal(common))
                 continue
             try:
-                outcomes += self._commit([entry], alone=True)
+                outcomes.append(self._alone(entry))
             except Exception as error:
                 _warn("%d request could not be committed", 1, error)
                 outcomes.append(_refusal(error))
@@ -94,32 +136,51 @@ class Committer:
                     common = error
         return outcomes
 
-    def _commit(self, entries: Sequence[Entry], *, alone: bool = False) -> list[Outcome]:
+    def _alone(self, entry: Entry) -> Outcome:
+        batch = gathered([entry])
+
+        def commit(connection: Connection) -> tuple[list[Outcome], list[Repeated]]:
+            connection.exec_driver_sql(ALONE)
+            return self._all(connection, batch)
+
+        (outcome,), repeated = self._try([entry], commit)
+        for copy in repeated:
+            _tell(copy)
+        return outcome
+
+    def _try(self, entries: Sequence[Entry], work: Callable[[Connection], Result], *, single: bool = False) -> Result:
+        """Do the work in a transaction, and once more after what passes by itself.
+
+        Args:
+            entries: that it is about.
+            work: its statements.
+            single: it is one statement, which can go without BEGIN and COMMIT.
+        """
         size = sum([entry.size for entry in entries])
         events = sum([len(entry.accepted.events) for entry in entries])
         seconds = self._cut_after + events * SECONDS_AN_EVENT + size * SECONDS_A_BYTE
         for left in reversed(range(TRIES)):
             try:
-                with self._transaction(seconds) as connection:
-                    if alone:
-                        connection.exec_driver_sql(ALONE)
-                    outcomes, repeated = record(connection, self._repository, entries)
+                with self._transaction(seconds, single=single and self._is_usual) as connection:
+                    if single and self._is_usual is None:
+                        level = connection.exec_driver_sql("SHOW default_transaction_isolation").scalar_one()
+                        self._is_usual = level == "read committed"
+                    return work(connection)
             except Vanished:
                 if not left:
                     raise
-                continue
             except DBAPIError as error:
-                if left and (is_conflict(error) or error.connection_invalidated):
-                    continue
-                raise
-            for copy in repeated:
-                _tell(copy)
-            return outcomes
+                if not left or not (is_conflict(error) or error.connection_invalidated):
+                    raise
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _transaction(self, seconds: float) -> Iterator[Connection]:
+    def _transaction(self, seconds: float, *, single: bool | None = False) -> Iterator[Connection]:
         """An open transaction, committed at the end of the block, and cut after so many seconds.
+
+        Args:
+            seconds: from now.
+            single: for one statement, which is committed as it ends.
 
         Raises:
             CutOff: if it was cut. Even when its commit went through: a server that waits for its standby reports
@@ -128,7 +189,7 @@ class Committer:
         """
         with self._watchdog.watching(seconds) as watch:
             try:
-                with self._engine.connect() as connection:
+                with (self._single if single else self._engine).connect() as connection:
                     try:
                         watch.see(connection.connection.driver_connection)
                         with connection.begin():
@@ -148,43 +209,6 @@ class Committer:
                 raise
             if watch.cut is not None:
                 raise CutOff(watch.cut)
-
-
-def record(
-    connection: Connection, repository: Repository, entries: Sequence[Entry]
-) -> tuple[list[Outcome], list[Repeated]]:
-    """Write the entries within an open transaction.
-
-    Returns:
-        Whether each was new or repeated, and what became of the copies.
-
-    Raises:
-        Vanished: if the ledger neither took an event nor has it.
-    """
-    requests: list[NewRequest] = []
-    events: list[NewEvent] = []
-    owners: list[int] = []
-    for index, entry in enumerate(entries):
-        accepted = entry.accepted
-        requests.append(NewRequest(accepted.headers, accepted.body))
-        for event in accepted.events:
-            events.append(event if index == 0 else event._replace(request=index + 1))
-            owners.append(index)
-    new = repository.record(connection, requests, events) if events else {}
-    if len(new) == len(events):
-        return ["recorded"] * len(entries), []
-    copies: list[Copy] = []
-    outcomes: list[Outcome] = ["repeated"] * len(entries)
-    for index, event in enumerate(events):
-        accepted = entries[owners[index]].accepted
-        if index in new:
-            outcomes[owners[index]] = "recorded"
-        else:
-            copies.append(Copy(event.source, event.event_id, event.digest, accepted.headers, accepted.body))
-    repeated = repository.record_again(connection, copies)
-    if len(repeated) != len(copies):
-        raise Vanished(f"{len(copies) - len(repeated)} events were deleted while their copies came")
-    return outcomes, repeated
 
 
 def _is_common(error: Exception) -> bool:

@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import threading
 import time
 import weakref
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import StaticPool
 
-from hookledger.errors import (
-    BodyConsumed,
-    BodyTooLarge,
-    ClientGone,
-    HookledgerError,
-    NotVerified,
-    Refused,
-    SetupError,
-    Unavailable,
-)
+from hookledger.errors import HookledgerError, Refused, SetupError, Unavailable
 from hookledger.http import Request, Response
 from hookledger.inbox import Inbox
 from hookledger.ledger.repository import Repository
-from hookledger.receive.accept import Accepted, accept
+from hookledger.receive.accept import Accepted
+from hookledger.receive.arrivals import Arrivals, too_late
 from hookledger.receive.flush import Committer
-from hookledger.receive.line import Entry, Line, Outcome
-from hookledger.receive.refusals import RefusalLog
+from hookledger.receive.line import Entry, Line
+from hookledger.receive.observer import Observer
+from hookledger.receive.prepare import Preparation
 from hookledger.receive.settings import IntakeSettings
 from hookledger.receive.tasks import CommitTasks
 from hookledger.receive.threads import CommitThreads
 from hookledger.receive.verifying import VerifyThreads
-from hookledger.sources.diagnosis import LogDiagnosis
+from hookledger.receive.waiter import LoopWaiter, Settled, ThreadWaiter
 
 logger = logging.getLogger(__name__)
-
-PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
-ALLOWED = ("allow", "POST, GET, HEAD, OPTIONS")
 
 
 class Intake:
@@ -52,12 +41,20 @@ class Intake:
         inbox: the sources that may send.
         engine: of the database with the ledger; `postgresql+psycopg`, synchronous or asynchronous.
         settings: bounds; the defaults suit most.
+        observer: is told what becomes of requests.
 
     Raises:
         SetupError: for an engine of another driver or one whose connection is shared, or an inbox without sources.
     """
 
-    def __init__(self, inbox: Inbox, engine: Engine | AsyncEngine, settings: IntakeSettings | None = None) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        engine: Engine | AsyncEngine,
+        settings: IntakeSettings | None = None,
+        *,
+        observer: Observer | None = None,
+    ) -> None:
         if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
             raise SetupError(
                 f"the engine uses {engine.dialect.name}+{engine.dialect.driver}: "
@@ -74,6 +71,7 @@ class Intake:
         self.settings = settings or IntakeSettings()
         self.repository = Repository.of(inbox.schema)
         self._engine = engine
+        self._observer = observer
         self._closed = False
         self._open()
         if hasattr(os, "register_at_fork"):
@@ -81,14 +79,15 @@ class Intake:
 
     def _open(self) -> None:
         settings, engine = self.settings, self._engine
-        self._refusals = RefusalLog(logger, frozenset(self.inbox.sources))
-        self._diagnosis = LogDiagnosis()
+        self._preparation = Preparation(self.inbox, settings, self._observer)
+        self._arrivals: Arrivals | None = None
         self._line = Line(settings.max_waiting, settings.max_waiting_bytes)
         self._verifying = VerifyThreads(settings.verifying, settings.max_waiting, settings.max_waiting_bytes)
-        bounds = {
+        bounds: dict[str, Any] = {
             "commits": settings.commits,
             "most": settings.max_commit_requests,
             "most_bytes": settings.max_commit_bytes,
+            "observer": self._observer,
         }
         self._commits: CommitThreads | CommitTasks
         if isinstance(engine, AsyncEngine):
@@ -116,44 +115,14 @@ class Intake:
     async def receive(self, request: Request) -> Response:
         """Answer a request from an event loop, with either kind of engine."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + self.settings.answer_within
-        prepared: Accepted | Response
         if self._may_wait(request):
-            try:
-                prepared = await self._verifying.run(
-                    partial(self._prepare, request), len(request.body), self.settings.answer_within
-                )
-            except Unavailable as error:
-                return self.answer(error, source=request.source)
+            outcome = await self._verified_apart(request, loop)
         else:
-            prepared = self._prepare(request)
-        if isinstance(prepared, Response):
-            return prepared
-        done: asyncio.Future[Outcome | Exception] = loop.create_future()
-
-        def settle(outcome: Outcome | Exception) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        def finish(entry: Entry, outcome: Outcome | Exception) -> None:
-            if isinstance(self._commits, CommitTasks):
-                settle(outcome)
-            else:
-                # The loop may have been closed meanwhile: then nobody waits.
-                with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(settle, outcome)
-
-        entry = Entry(prepared, finish)
-        deadline = loop.call_at(end, settle, _too_late())
-        try:
-            self._join(entry)
-            outcome = await done
-        except Refused as error:
-            outcome = error
-        finally:
-            deadline.cancel()
-            entry.abandoned = True
-        return self._concluded(prepared, outcome)
+            arrivals = self._arrivals
+            if arrivals is None or arrivals.loop is not loop:
+                arrivals = self._arrivals = self._new_arrivals(loop)
+            outcome = await arrivals.add(request).done
+        return self._concluded(request, outcome)
 
     def receive_blocking(self, request: Request) -> Response:
         """Answer a request from a thread; needs a synchronous engine.
@@ -164,7 +133,6 @@ class Intake:
         if isinstance(self._commits, CommitTasks):
             raise SetupError("a threaded server needs a synchronous engine: make it with create_engine")
         end = time.monotonic() + self.settings.answer_within
-        prepared: Accepted | Response
         if self._may_wait(request):
             try:
                 prepared = self._verifying.run_blocking(
@@ -176,39 +144,13 @@ class Intake:
             prepared = self._prepare(request)
         if isinstance(prepared, Response):
             return prepared
-        done = threading.Event()
-        results: list[Outcome | Exception] = []
-
-        def finish(entry: Entry, outcome: Outcome | Exception) -> None:
-            results.append(outcome)
-            done.set()
-
-        entry = Entry(prepared, finish)
-        try:
-            self._join(entry)
-        except Refused as error:
-            entry.abandoned = True
-            return self._concluded(prepared, error)
-        answered = done.wait(max(0.0, end - time.monotonic()))
-        entry.abandoned = True
-        return self._concluded(prepared, results[0] if answered else _too_late())
+        waiter = ThreadWaiter()
+        self._join([Entry(prepared, waiter)])
+        return self._concluded(request, waiter.wait(end - time.monotonic()) or too_late())
 
     def answer(self, error: HookledgerError, *, source: str) -> Response:
         """The response to a request that was refused. The sender learns the status, the log the reason."""
-        extra = {"source": source[:100]}
-        if isinstance(error, BodyConsumed):
-            logger.error("a request to %r could not be read: %s", source[:100], error, extra=extra)
-            return Response(500, str(error).encode())
-        if isinstance(error, ClientGone):
-            logger.info("the sender to %r broke off; nothing was stored: %s", source[:100], error, extra=extra)
-            return Response(400)
-        if not isinstance(error, Refused):
-            logger.error("a request to %r failed: %s", source[:100], error, extra=extra)
-            return self._unavailable()
-        self._refusals.tell(source, error)
-        if error.status == 503:
-            return self._unavailable()
-        return Response(error.status)
+        return self._preparation.answer(error, source=source)
 
     async def aclose(self) -> None:
         """As `close`, from an event loop."""
@@ -227,18 +169,45 @@ class Intake:
         if isinstance(self._commits, CommitThreads):
             self._commits.close(self.settings.answer_within)
 
-    def _join(self, entry: Entry) -> None:
-        if self._closed:
-            raise Unavailable("the receiver is shutting down")
-        if isinstance(self._commits, CommitThreads):
-            self._commits.start()
-        self._line.join(entry)
+    async def _verified_apart(self, request: Request, loop: asyncio.AbstractEventLoop) -> Settled:
+        end = loop.time() + self.settings.answer_within
+        try:
+            prepared = await self._verifying.run(
+                partial(self._prepare, request), len(request.body), self.settings.answer_within
+            )
+        except Unavailable as error:
+            return error
+        if isinstance(prepared, Response):
+            return prepared
+        waiter = LoopWaiter(loop)
+        deadline = loop.call_at(end, waiter.settle, too_late())
+        try:
+            self._join([Entry(prepared, waiter)])
+            return await waiter.done
+        finally:
+            deadline.cancel()
+
+    def _new_arrivals(self, loop: asyncio.AbstractEventLoop) -> Arrivals:
+        return Arrivals(loop, self._preparation.prepare, self._join, self.settings.answer_within)
+
+    def _join(self, entries: Sequence[Entry]) -> None:
+        """Let entries into the line; those that cannot be recorded are settled at once."""
+        refused = [(entry, error) for error in [self._not_now()] if error for entry in entries]
+        for entry, error in refused or self._line.join(entries):
+            entry.waiter.settle(error)
         if isinstance(self._commits, CommitTasks):
             self._commits.gathered()
 
-    def _unavailable(self) -> Response:
-        headers = (("content-type", "text/plain; charset=utf-8"), ("retry-after", str(self.settings.retry_after)))
-        return Response(503, headers=headers)
+    def _not_now(self) -> Unavailable | None:
+        """Why nothing can be committed, if nothing can."""
+        if self._closed:
+            return Unavailable("the receiver is shutting down")
+        if isinstance(self._commits, CommitThreads):
+            try:
+                self._commits.start()
+            except Unavailable as error:
+                return error
+        return None
 
     def _may_wait(self, request: Request) -> bool:
         """Whether verifying waits for keys or for a user's function, and must not hold up everybody else."""
@@ -246,45 +215,18 @@ class Intake:
         return source is not None and source.needs_network
 
     def _prepare(self, request: Request) -> Accepted | Response:
-        now = time.time()
-        try:
-            source = self.inbox.source(request.source)
-            if request.method in PROBES and self.settings.answer_probes:
-                return source.answer_probe(request) or Response(200, headers=(ALLOWED,))
-            if request.method != "POST":
-                return Response(405, headers=(ALLOWED,))
-            length, limit = len(request.body), self.settings.max_body_bytes
-            if length > limit:
-                too_large = BodyTooLarge(f"the body has {length} bytes, over the limit of {limit}")
-                return self.answer(too_large, source=source.name)
-            answer = source.answer_unverified(request)
-            if answer is not None:
-                return answer
-            accepted = accept(source, request, now, limit)
-        except NotVerified as refusal:
-            error = self._diagnosis.explain(source, request, now, refusal)
-            return replace(self.answer(error, source=source.name), status=source.refused_status)
-        except HookledgerError as error:
-            return self.answer(error, source=request.source)
-        except Exception:
-            # A verifier that broke has not verified. Whether it can be mended by trying again, we cannot know.
-            logger.exception("a request to %r could not be verified", request.source)
-            return self._unavailable()
-        if isinstance(accepted, Accepted) and not accepted.events:
-            # Verified, and carrying nothing: an empty batch.
-            logger.info("a request to %s carried no events", source.name, extra={"source": source.name})
-            return source.accepted
-        return accepted
+        return self._preparation.prepare([request])[0]
 
-    def _concluded(self, accepted: Accepted, outcome: Outcome | Exception) -> Response:
-        source = accepted.source
+    def _concluded(self, request: Request, outcome: Settled) -> Response:
+        if isinstance(outcome, Response):
+            return outcome
         if isinstance(outcome, HookledgerError):
-            return self.answer(outcome, source=source.name)
+            return self.answer(outcome, source=request.source)
         if isinstance(outcome, Exception):
-            return self._unavailable()
+            return self._preparation.unavailable()
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s %d events of %s", outcome, len(accepted.events), source.name)
-        return source.accepted
+            logger.debug("%s a request of %s", outcome, request.source)
+        return self.inbox.source(request.source).accepted
 
 
 def _after_fork(reference: weakref.ref[Intake]) -> None:
@@ -299,7 +241,3 @@ def _after_fork(reference: weakref.ref[Intake]) -> None:
     core = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
     core.dispose(close=False)
     intake._open()
-
-
-def _too_late() -> Unavailable:
-    return Unavailable("the database did not commit the event in time")

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Sequence
 
 from hookledger.errors import Unavailable
 from hookledger.receive.accept import Accepted
-
-Outcome = Literal["recorded", "repeated"]
-Finish = Callable[["Entry", Outcome | Exception], None]
-
+from hookledger.receive.waiter import Waiter
 
 BYTES_AN_EVENT = 400
 """About what an event takes in memory beside its bytes, so that a body of many tiny ones counts for what it is."""
@@ -27,16 +23,20 @@ class Entry:
 
     Args:
         accepted: what is to be recorded.
-        finish: called once, from any thread, with the outcome or the error.
+        waiter: is told the outcome or the error.
     """
 
-    __slots__ = ("abandoned", "accepted", "finish", "size")
+    __slots__ = ("accepted", "size", "waiter")
 
-    def __init__(self, accepted: Accepted, finish: Finish) -> None:
+    def __init__(self, accepted: Accepted, waiter: Waiter) -> None:
         self.accepted = accepted
-        self.finish = finish
+        self.waiter = waiter
         self.size = len(accepted.body) + len(accepted.headers) + 500 + BYTES_AN_EVENT * len(accepted.events)
-        self.abandoned = False
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.waiter.gone
 
 
 class Line:
@@ -65,22 +65,19 @@ class Line:
         """Whether a further entry would be refused."""
         return self._entries >= self.longest or self._bytes >= self.largest
 
-    def join(self, entry: Entry) -> None:
-        """Put an entry at the end.
-
-        Raises:
-            Unavailable: if the line is full; the sender is told to come again.
-        """
+    def join(self, entries: Sequence[Entry]) -> list[tuple[Entry, Unavailable]]:
+        """Put entries at the end. Returns those for which there is no room: their senders are told to come again."""
+        refused: list[tuple[Entry, Unavailable]] = []
         with self._lock:
-            if self.full:
-                raise Unavailable(
-                    f"the waiting line is full ({self._entries} requests, {self._bytes} bytes): "
-                    "events come faster than the database commits them"
-                )
-            self._waiting.append(entry)
-            self._entries += 1
-            self._bytes += entry.size
+            for entry in entries:
+                if self.full:
+                    refused.append((entry, self._full()))
+                    continue
+                self._waiting.append(entry)
+                self._entries += 1
+                self._bytes += entry.size
             self.gathered.notify()
+        return refused
 
     def take(self, most: int, most_bytes: int) -> list[Entry]:
         """The next entries for one commit, at least one if any waits; abandoned ones are passed over."""
@@ -117,3 +114,9 @@ class Line:
             taken.append(entry)
             size += entry.size
         return taken
+
+    def _full(self) -> Unavailable:
+        return Unavailable(
+            f"the waiting line is full ({self._entries} requests, {self._bytes} bytes): "
+            "events come faster than the database commits them"
+        )

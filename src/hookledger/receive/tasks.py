@@ -10,7 +10,9 @@ from sqlalchemy.util import greenlet_spawn
 from hookledger.errors import Unavailable
 from hookledger.receive.announce import SHORTEST_GAP
 from hookledger.receive.flush import Committer
-from hookledger.receive.line import Entry, Line, Outcome
+from hookledger.receive.line import Entry, Line
+from hookledger.receive.observer import Observer, tell
+from hookledger.receive.waiter import Outcome, settle
 
 logger = logging.getLogger(__name__)
 
@@ -23,13 +25,24 @@ class CommitTasks:
         committer: commits them, over the synchronous side of the engine.
         commits: how many commits may be under way at a time.
         most, most_bytes: the bounds of one commit.
+        observer: is told of what is committed.
     """
 
-    def __init__(self, line: Line, committer: Committer, *, commits: int, most: int, most_bytes: int) -> None:
+    def __init__(
+        self,
+        line: Line,
+        committer: Committer,
+        *,
+        commits: int,
+        most: int,
+        most_bytes: int,
+        observer: Observer | None = None,
+    ) -> None:
         self._line = line
         self._committer = committer
         self._commits = commits
         self._bounds = (most, most_bytes)
+        self._observer = observer
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._announcing = False
@@ -71,10 +84,11 @@ class CommitTasks:
 
     def _finish(self, entries: list[Entry], outcomes: list[Outcome | Exception]) -> None:
         self._line.release(entries)
+        if self._observer is not None:
+            tell(self._observer, entries, outcomes)
         if "recorded" in outcomes:
             self._hint()
-        for entry, outcome in zip(entries, outcomes, strict=True):
-            entry.finish(entry, outcome)
+        settle(entries, outcomes, asyncio.get_running_loop())
 
     def _hint(self) -> None:
         self._came = True

@@ -13,7 +13,9 @@ import time
 from hookledger.errors import Unavailable
 from hookledger.receive.announce import SHORTEST_GAP
 from hookledger.receive.flush import Committer
-from hookledger.receive.line import Entry, Line, Outcome
+from hookledger.receive.line import Entry, Line
+from hookledger.receive.observer import Observer, tell
+from hookledger.receive.waiter import Outcome, settle
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +31,24 @@ class CommitThreads:
         committer: commits them.
         commits: how many commits may be under way at a time.
         most, most_bytes: the bounds of one commit.
+        observer: is told of what is committed.
     """
 
-    def __init__(self, line: Line, committer: Committer, *, commits: int, most: int, most_bytes: int) -> None:
+    def __init__(
+        self,
+        line: Line,
+        committer: Committer,
+        *,
+        commits: int,
+        most: int,
+        most_bytes: int,
+        observer: Observer | None = None,
+    ) -> None:
         self._line = line
         self._committer = committer
         self._commits = commits
         self._bounds = (most, most_bytes)
+        self._observer = observer
         self._lock = threading.Lock()
         self._committing: list[threading.Thread] = []
         self._announcing: threading.Thread | None = None
@@ -93,10 +106,11 @@ class CommitThreads:
 
     def _finish(self, entries: list[Entry], outcomes: list[Outcome | Exception]) -> None:
         self._line.release(entries)
+        if self._observer is not None:
+            tell(self._observer, entries, outcomes)
         if "recorded" in outcomes:
             self._came.set()
-        for entry, outcome in zip(entries, outcomes, strict=True):
-            entry.finish(entry, outcome)
+        settle(entries, outcomes)
 
     def _announce(self) -> None:
         while True:

@@ -66,7 +66,7 @@ def test_a_flood_becomes_few_lines_and_one_diagnosis_and_no_work_of_the_database
 ) -> None:
     # Nothing listens there: whatever asked the database would be a 503.
     receiving = make_receiving("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    monkeypatch.setattr(receiving.intake, "_diagnosis", LogDiagnosis(seconds_between=3600))
+    monkeypatch.setattr(receiving.intake._preparation, "_diagnosis", LogDiagnosis(seconds_between=3600))
     forged = replace(event("e1"), body=b'{"id": "e1"}')
     answers = receiving.post_all([forged] * 500)
     assert {answer.status for answer in answers} == {401}
