@@ -20,6 +20,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+HELD = (bytes, bytearray)
+
 FIRST_MESSAGE_SECONDS = 5.0
 """How long the first bytes may take where the server cannot be asked whether the body is still to come."""
 
@@ -53,21 +55,18 @@ def still_to_come(receive: Receive) -> bool | None:
     """
     cycle = getattr(receive, "__self__", None)
     more, held, arrived = (getattr(cycle, name, None) for name in ("more_body", "body", "message_event"))
-    if not isinstance(more, bool) or not isinstance(held, bytes | bytearray) or not isinstance(arrived, asyncio.Event):
+    if not isinstance(more, bool) or not isinstance(held, HELD) or not isinstance(arrived, asyncio.Event):
         return None
     return more or bool(held) or arrived.is_set()
 
 
-def _complete(receive: Receive) -> bool:
-    """Whether uvicorn has the whole body already, for one message."""
+def is_there(receive: Receive) -> bool:
+    """Whether uvicorn has all that is left of the body, so that one message without any waiting brings it."""
     cycle = getattr(receive, "__self__", None)
+    if getattr(cycle, "more_body", None) is not False or getattr(cycle, "disconnected", None) is not False:
+        return False
     arrived = getattr(cycle, "message_event", None)
-    return (
-        getattr(cycle, "more_body", None) is False
-        and getattr(cycle, "disconnected", None) is False
-        and isinstance(arrived, asyncio.Event)
-        and arrived.is_set()
-    )
+    return isinstance(getattr(cycle, "body", None), HELD) and isinstance(arrived, asyncio.Event) and arrived.is_set()
 
 
 async def read_body(scope: Scope, receive: Receive, *, limit: int, timeout: float) -> bytes:
@@ -91,13 +90,12 @@ async def read_body(scope: Scope, receive: Receive, *, limit: int, timeout: floa
         return b""
     if length is not None and length > limit:
         raise BodyTooLarge(f"the body has {length} bytes, over the limit of {limit}")
+    if is_there(receive):
+        # The usual case, which needs no timer.
+        return _checked((await receive()).get("body", b""), length, limit)
     expected = still_to_come(receive)
     if expected is False:
         raise BodyConsumed(CONSUMED)
-    if expected and _complete(receive):
-        # It is there, and costs no timer.
-        whole = (await receive()).get("body", b"")
-        return _checked(whole, length, limit)
     now = asyncio.get_running_loop().time()
     first_bound = timeout if expected else min(timeout, FIRST_MESSAGE_SECONDS)
     # A bytearray grows in place: thousands of tiny chunks cost no more memory than their bytes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from urllib.parse import quote
 
 from sqlalchemy import Engine
@@ -139,10 +140,18 @@ def as_request(scope: Scope, source: str, body: bytes) -> Request:
 
 async def answer(response: Response, send: Send, *, closing: bool = False, finish: bool = True) -> None:
     """Send a response exactly as the core gives it."""
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-    if response.status not in EMPTY_STATUSES:
-        headers.append((b"content-length", str(len(response.body)).encode()))
+    # A list of its own each time: middleware appends to it.
+    headers = list(on_the_wire(response))
     if closing:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body, "more_body": not finish})
+
+
+@lru_cache(maxsize=64)
+def on_the_wire(response: Response) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers of a response, as ASGI wants them; the same few answers are given again and again."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    if response.status not in EMPTY_STATUSES:
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    return tuple(headers)

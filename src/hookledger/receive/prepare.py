@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from hookledger.errors import BodyConsumed, BodyTooLarge, ClientGone, HookledgerError, NotVerified, Refused
 from hookledger.http import Request, Response
@@ -23,9 +22,6 @@ logger = logging.getLogger("hookledger.receive.intake")
 
 PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
 ALLOWED = ("allow", "POST, GET, HEAD, OPTIONS")
-
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 class Preparation:
@@ -48,8 +44,8 @@ class Preparation:
         """What is to be recorded, or the answer, for each request in turn; nothing that a sender sends raises."""
         now = time.time()
         verified = [self._verify(request, now) for request in requests]
-        readable = [each if isinstance(each, Response) else self._read(each) for each in verified]
-        return [each if isinstance(each, Response) else self._to_record(each) for each in readable]
+        readable = [self._read(each) if isinstance(each, Genuine) else each for each in verified]
+        return [self._to_record(each) if isinstance(each, Readable) else each for each in readable]
 
     def answer(self, error: HookledgerError, *, source: str) -> Response:
         """The response to a request that was refused. The sender learns the status, the log the reason."""
@@ -102,24 +98,27 @@ class Preparation:
             return self._broken(request.source)
 
     def _read(self, genuine: Genuine) -> Readable | Response:
-        return self._staged(genuine.source, genuine, lambda given: read(given, self._settings.max_body_bytes))
+        try:
+            return read(genuine, self._settings.max_body_bytes)
+        except Exception as error:
+            return self._unread(genuine.source, error)
 
     def _to_record(self, readable: Readable) -> Accepted | Response:
         source = readable.genuine.source
-        accepted = self._staged(source, readable, to_record)
-        if isinstance(accepted, Accepted) and not accepted.events:
+        try:
+            accepted = to_record(readable)
+        except Exception as error:
+            return self._unread(source, error)
+        if not accepted.events:
             # Verified, and carrying nothing: an empty batch.
             logger.info("a request to %s carried no events", source.name, extra={"source": source.name})
             return source.accepted
         return accepted
 
-    def _staged(self, source: Source, given: Given, stage: Callable[[Given], Made]) -> Made | Response:
-        try:
-            return stage(given)
-        except HookledgerError as error:
+    def _unread(self, source: Source, error: Exception) -> Response:
+        if isinstance(error, HookledgerError):
             return self.answer(error, source=source.name)
-        except Exception:
-            return self._broken(source.name)
+        return self._broken(source.name)
 
     def _refused(self, source: Source, request: Request, now: float, refusal: NotVerified) -> Response:
         error = self._diagnosis.explain(source, request, now, refusal)
