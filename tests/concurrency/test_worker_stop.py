@@ -68,7 +68,7 @@ def test_b050_a_handler_that_does_not_end_is_given_up_after_the_grace_time(
     """It stays in Python (`block`), or in a statement (`wait`)."""
     workplace.send(type, "endless")
     workplace.send("note", *REST)
-    with workplace.closed_gate(), workplace.start(inbox, "--slots", "2", "--grace", str(SHORT_GRACE)) as worker:
+    with workplace.closed_gate(), workplace.start(inbox, "--slots", "1", "--grace", str(SHORT_GRACE)) as worker:
         workplace.wait_for_run()
         worker.signal(signal.SIGTERM)
         worker.wait()
@@ -84,7 +84,7 @@ def test_b050_a_handler_that_does_not_end_is_given_up_after_the_grace_time(
 def test_a_second_signal_gives_up_what_runs(inbox: str, type: str, workplace: Workplace) -> None:
     workplace.send(type, "endless")
     workplace.send("note", *REST)
-    with workplace.closed_gate(), workplace.start(inbox, "--slots", "2", "--grace", str(LONG_GRACE)) as worker:
+    with workplace.closed_gate(), workplace.start(inbox, "--slots", "1", "--grace", str(LONG_GRACE)) as worker:
         workplace.wait_for_run()
         stop(worker, signal.SIGTERM)
         assert worker.running
