@@ -40,4 +40,6 @@ if [ "$(cat "$environment/installed" 2>/dev/null || true)" != "$wanted" ]; then
     printf '%s' "$wanted" >"$environment/installed"
 fi
 
+# The tests start some hundreds of processes, each of which would else compile the sources anew.
+unset PYTHONDONTWRITEBYTECODE
 exec "$environment/bin/python" -m tests.verify "$@"

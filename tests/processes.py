@@ -19,7 +19,10 @@ import psutil
 Value = TypeVar("Value")
 
 DEADLINE_SECONDS = 60.0
-LOOK_EVERY_SECONDS = 0.01
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
+PAUSE = 0.1
+"""Between two looks, as a share of what was waited already: many a look takes a connection of its own, and what is
+waited for needs the processor."""
 
 
 def wait_until(condition: Callable[[], Value], deadline_seconds: float = DEADLINE_SECONDS) -> Value:
@@ -28,14 +31,15 @@ def wait_until(condition: Callable[[], Value], deadline_seconds: float = DEADLIN
     Raises:
         AssertionError: there was none within the deadline.
     """
-    deadline = time.monotonic() + deadline_seconds
+    began = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > deadline_seconds:
             raise AssertionError(f"not within {deadline_seconds} s: {condition}; last: {value!r}")
-        time.sleep(LOOK_EVERY_SECONDS)
+        time.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited * PAUSE)))
 
 
 class Child:

@@ -15,20 +15,20 @@ class Proxy:
     """Hands bytes on to a server.
 
     Args:
-        url: of the server, over TCP.
+        url: of a database of the server, over TCP or a Unix socket.
     """
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)
-        assert parsed.host is not None
-        assert parsed.port is not None
-        self._target = (parsed.host, parsed.port)
+        self._host = str(parsed.host or parsed.query["host"])
+        self._port = int(str(parsed.port or parsed.query.get("port", 5432)))
         self._flows = threading.Event()
         self._flows.set()
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.url = parsed.set(host="127.0.0.1", port=self.port).render_as_string(hide_password=False)
+        through = parsed.difference_update_query(["host", "port"]).set(host="127.0.0.1", port=self.port)
+        self.url = through.render_as_string(hide_password=False)
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def pause(self) -> None:
@@ -63,13 +63,20 @@ class Proxy:
     def _serve(self, client: socket.socket, flows: threading.Event) -> None:
         flows.wait()
         try:
-            server = socket.create_connection(self._target)
+            server = self._connect()
         except OSError:
             client.close()
             return
         self._sockets.append(server)
         threading.Thread(target=self._pump, args=(client, server, flows), daemon=True).start()
         self._pump(server, client, flows)
+
+    def _connect(self) -> socket.socket:
+        if not self._host.startswith("/"):
+            return socket.create_connection((self._host, self._port))
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(f"{self._host}/.s.PGSQL.{self._port}")
+        return server
 
     def _pump(self, source: socket.socket, target: socket.socket, flows: threading.Event) -> None:
         with contextlib.suppress(OSError):

@@ -8,7 +8,6 @@ Alembic's global proxies: an upgrade may run inside the user's own revision, in 
 from __future__ import annotations
 
 import io
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,7 +19,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, column, inspect, select, table
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateSchema
 
@@ -28,6 +27,7 @@ from hookledger.engine import connect
 from hookledger.errors import SchemaError, SetupError
 from hookledger.inbox import DEFAULT_SCHEMA
 from hookledger.ledger.prepare import lock_key, prepare, require_name
+from hookledger.ledger.revision import command, read_revision
 from hookledger.ledger.rights import grants as grants
 from hookledger.ledger.schema import VERSION_TABLE, tables
 
@@ -75,8 +75,7 @@ def current(bind: Engine | Connection, schema: str = DEFAULT_SCHEMA) -> str | No
     with _transaction(bind) as connection, _understood():
         if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
             return None
-        versions = table(VERSION_TABLE, column("version_num"), schema=schema)
-        return connection.execute(select(versions.c.version_num)).scalar()
+        return read_revision(connection, schema)
 
 
 def head() -> str:
@@ -152,12 +151,6 @@ def require_head(schema: str, revision: str | None) -> None:
         f"the ledger in the schema {schema!r} is at {revision}, newer than this hookledger, which knows {head()}: "
         "install the version that made it, or a later one"
     )
-
-
-def command(words: str, schema: str) -> str:
-    """A command of ours as somebody has to type it, for an error that says what to do."""
-    place = "" if schema == DEFAULT_SCHEMA else f" --schema {shlex.quote(schema)}"
-    return f"`hookledger {words}{place}`"
 
 
 def ini(schema: str = DEFAULT_SCHEMA) -> str:

@@ -45,6 +45,7 @@ class Options:
         answer_probes: the receiver's.
         answer_within: the receiver's, in seconds. A busy machine may take longer for a commit of 25 MiB than a receiver
             gives it by default.
+        cut_after: the receiver's, in seconds.
         body_timeout: the receiver's, in seconds; ASGI only.
         csrf: "before" or "after": when Flask-WTF's CSRFProtect is set up; "nested": before, in another blueprint.
         max_content_length: Flask's setting, in bytes.
@@ -56,6 +57,7 @@ class Options:
     max_body_bytes: int | None = None
     answer_probes: bool = True
     answer_within: float = 60.0
+    cut_after: float = IntakeSettings().cut_after
     body_timeout: float = 30.0
     csrf: str | None = None
     max_content_length: int | None = None
@@ -64,7 +66,9 @@ class Options:
 
     @property
     def settings(self) -> IntakeSettings:
-        settings = IntakeSettings(answer_within=self.answer_within, answer_probes=self.answer_probes)
+        settings = IntakeSettings(
+            answer_within=self.answer_within, cut_after=self.cut_after, answer_probes=self.answer_probes
+        )
         return settings if self.max_body_bytes is None else replace(settings, max_body_bytes=self.max_body_bytes)
 
 

@@ -13,6 +13,8 @@ Send = Callable[[bytes, str], int]
 """Sends a body as an event, and gives the status."""
 
 GONE = (OSError, http.client.HTTPException)
+PAUSE = 0.02
+"""Seconds before an event is sent again, so that the senders do not keep the receiver from starting."""
 
 
 class Senders:
@@ -54,12 +56,14 @@ class Senders:
                 try:
                     status = self._send(body, event)
                 except GONE:
+                    self._ending.wait(PAUSE)
                     continue
                 self.statuses.add(status)
                 if status == 200:
                     self._acknowledge(event, body)
                     break
                 self.refused += 1
+                self._ending.wait(PAUSE)
 
     def _acknowledge(self, event: str, body: bytes) -> None:
         with self._lock:

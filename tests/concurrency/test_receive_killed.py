@@ -97,7 +97,7 @@ def test_every_acknowledged_event_survives_the_kill_of_postgresql(
 
         with Senders(send) as senders:
             for _ in range(4):
-                senders.at(chance.randint(50, 300), own_server.kill)
+                senders.at(chance.randint(50, 200), own_server.kill)
                 own_server.start()
             senders.at(50, lambda: None)
     assert senders.statuses <= {200, 503}

@@ -16,6 +16,8 @@ from tests.proxy import Proxy
 
 PROMISED_SECONDS = 5.0
 ANSWER_WITHIN = IntakeSettings().answer_within
+HASTY = {"answer_within": 2.0, "cut_after": 0.4}
+"""Settings in place of the default, for a test that would mostly wait."""
 KINDS = ("starlette", "starlette-async", "flask-gunicorn")
 
 
@@ -56,13 +58,9 @@ def test_a_stopped_database_is_503_in_time_and_all_is_accepted_afterwards(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_silent_network_stops_no_server(kind: str, own_server: EmbeddedPostgres, own_database_url: str) -> None:
+def test_a_silent_network_stops_no_server(kind: str, database_url: str) -> None:
     """The whole process must go on: while it waits for the network, it answers those who only ask."""
-    database = own_database_url.partition("?")[0].rpartition("/")[2]
-    with (
-        Proxy(own_server.tcp_url_of(database)) as proxy,
-        serving(kind, proxy.url, answer_within=ANSWER_WITHIN) as served,
-    ):
+    with Proxy(database_url) as proxy, serving(kind, proxy.url, **HASTY) as served:
         wait_until(lambda: accepts(served, "before"))
         proxy.pause()
         for _ in range(2):
@@ -71,4 +69,4 @@ def test_a_silent_network_stops_no_server(kind: str, own_server: EmbeddedPostgre
         proxy.resume()
         wait_until(lambda: accepts(served, "back"))
         assert post_all(served, [f"e{number}" for number in range(4)]) == [200] * 4
-    assert Ledger(own_database_url).consistent()
+    assert Ledger(database_url).consistent()

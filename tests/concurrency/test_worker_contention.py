@@ -12,7 +12,7 @@ from tests.concurrency.workers import INBOXES, Workplace
 from tests.outcomes import document
 from tests.processes import wait_until
 
-EVENTS = 2000
+EVENTS = 1000
 RESOURCES = [f"r{number}" for number in range(5)]
 ACCOUNTS = [f"account-{number}" for number in range(5)]
 PROCESSES = {"one process": (8,), "two processes": (4, 4)}

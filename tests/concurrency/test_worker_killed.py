@@ -12,9 +12,9 @@ from tests.concurrency.workers import INBOXES, Workplace
 from tests.outcomes import document
 from tests.processes import Child, wait_until
 
-EVENTS = 5000
-KILLS = 12
-LEAST_IN_WORK = 8
+EVENTS = 4000
+KILLS = 10
+LEAST_IN_WORK = 6
 RUN = 50
 ROWS = [f"row-{number}" for number in range(5)]
 

@@ -14,7 +14,7 @@ from tests.concurrency.workers import INBOXES, Workplace
 from tests.outcomes import document
 from tests.processes import wait_until
 
-EVENTS = 3000
+EVENTS = 1500
 RESTARTS = 3
 ROWS = [f"row-{number}" for number in range(5)]
 

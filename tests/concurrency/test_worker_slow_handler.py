@@ -16,7 +16,7 @@ from tests.processes import wait_until
 
 REPOSITORY = Repository.of("hookledger")
 OVERDUE = "SELECT count(*) FROM hookledger.pending WHERE due_at < clock_timestamp()"
-AFTERWARDS = [f"after-{number}" for number in range(20)]
+AFTERWARDS = [f"after-{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("inbox", INBOXES)

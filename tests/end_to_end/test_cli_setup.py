@@ -166,6 +166,7 @@ def test_an_older_ledger(project: Project, database_url: str, arguments: tuple[s
     # The ledger is at the newest revision there is; a command that knows a later one stands for the next release.
     later = (
         "from hookledger import migrate; migrate.head = lambda: 'hookledger_9999'; "
+        "from hookledger.ledger import ready; ready.NEWEST = 'hookledger_9999'; "
         "from hookledger.cli import main; main()"
     )
     done = subprocess.run(

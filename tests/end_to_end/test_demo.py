@@ -21,7 +21,6 @@ from hookledger.demo import run as demo
 from hookledger.demo.check import Verdict, check
 from hookledger.demo.evidence import Evidence, gather
 from hookledger.demo.framework import Framework
-from hookledger.demo.progress import Lines
 from hookledger.demo.traffic import make_traffic
 from tests.end_to_end.command import COMMAND, assert_told_in_one_sentence, clean_environment
 from tests.processes import Child, wait_until
@@ -156,11 +155,10 @@ def test_without_kills_nothing_has_to_be_tried_again(tmp_path: Path) -> None:
     assert "SIGKILL and started" not in done.stderr
 
 
-@pytest.mark.parametrize("deliveries", ["1", "3"])
-def test_very_few_deliveries(deliveries: str, tmp_path: Path) -> None:
-    done = run_demo("--deliveries", deliveries, "--json", folder=tmp_path)
+def test_a_single_delivery(tmp_path: Path) -> None:
+    done = run_demo("--deliveries", "1", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["unique"] == int(deliveries)
+    assert json.loads(done.stdout)["unique"] == 1
 
 
 @pytest.mark.parametrize(("package", "framework"), [("uvicorn", "starlette"), ("gunicorn", "flask")])
@@ -182,50 +180,34 @@ def tamper(connection: Connection, statements: list[str]) -> None:
         assert connection.execute(text(statement)).rowcount > 0, statement
 
 
-@pytest.fixture(scope="module")
-def tampered() -> dict[str, Evidence]:
-    """What the database of one run of the demo holds, after each tampering with it."""
-    found: dict[str, Evidence] = {}
+def test_tampering_is_found_and_told_by_the_exit_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The database of one run is tampered with in each way; the last one stays, for the run itself to find."""
+    tampered: dict[str, Evidence] = {}
 
     def gather_all(connection: Connection) -> Evidence:
         for name, (statements, _) in TAMPERING.items():
             with connection.begin_nested() as undone:
                 tamper(connection, statements)
-                found[name] = gather(connection)
+                tampered[name] = gather(connection)
                 undone.rollback()
-        return found["nothing"]
+        return tampered["all of it"]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "gather", gather_all)
-        result = demo.Demo(demo.Options(deliveries=DELIVERIES), Lines()).run()
-    assert result.right
-    return found
-
-
-@pytest.mark.parametrize("tampering", list(TAMPERING))
-def test_tampering_is_found(tampering: str, tampered: dict[str, Evidence]) -> None:
-    events = make_traffic(DELIVERIES).events
-    verdict = check(events, {event.key for event in events}, tampered[tampering])
-    _, expected = TAMPERING[tampering]
-    assert (verdict.lost, verdict.doubled, verdict.misordered) == expected, verdict.faults
-    assert tampering != "nothing" or verdict == Verdict()
-
-
-def test_a_fault_is_told_by_the_exit_status(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def gather_tampered(connection: Connection) -> Evidence:
-        tamper(connection, TAMPERING["all of it"][0])
-        return gather(connection)
-
-    monkeypatch.setattr(demo, "gather", gather_tampered)
-    status = run_command(["demo", "--deliveries", "200", "--no-kill", "--json"])
+    monkeypatch.setattr(demo, "gather", gather_all)
+    status = run_command(["demo", "--deliveries", str(DELIVERIES), "--no-kill", "--json"])
     told = capsys.readouterr()
     assert status == 1
     result = json.loads(told.out)
     assert (result["lost"], result["doubled"], result["misordered"]) == (1, 1, 1)
     assert "error: 1 lost, 1 doubled, 1 misordered" in told.err
     assert "lost: charge.succeeded evt_" in told.err
+    events = make_traffic(DELIVERIES).events
+    verdicts = {name: check(events, {event.key for event in events}, found) for name, found in tampered.items()}
+    assert {name: (verdict.lost, verdict.doubled, verdict.misordered) for name, verdict in verdicts.items()} == {
+        name: expected for name, (_, expected) in TAMPERING.items()
+    }
+    assert verdicts["nothing"] == Verdict()
 
 
 @pytest.fixture
@@ -270,7 +252,7 @@ def wait_for_all_to_run(child: Child, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "framework"),
-    [(signal.SIGINT, Framework.STARLETTE), (signal.SIGINT, Framework.FLASK), (signal.SIGTERM, Framework.STARLETTE)],
+    [(signal.SIGINT, Framework.FLASK), (signal.SIGTERM, Framework.STARLETTE)],
 )
 def test_interrupted_while_it_sends_it_leaves_nothing(
     number: signal.Signals, framework: Framework, folder: Path

@@ -17,6 +17,7 @@ from hookledger.embedded import EmbeddedPostgres
 from hookledger.errors import DatabaseUnreachable, SchemaError, SetupError
 from hookledger.ledger import ready
 from hookledger.ledger.ready import check_ready, open_ready, open_ready_asynchronously
+from hookledger.ledger.revision import NEWEST
 from hookledger.ledger.schema import VERSION_TABLE
 from tests.processes import Child
 
@@ -52,6 +53,15 @@ def test_an_asynchronous_engine_is_asked_the_same(empty_database_url: str, empty
         asyncio.run(ask("hooks"))
 
 
+def test_receivers_and_workers_know_the_newest_revision_and_import_no_alembic() -> None:
+    assert migrate.head() == NEWEST
+    program = (
+        "import sys, hookledger_flask, hookledger_starlette, hookledger.worker; sys.exit('alembic' in sys.modules)"
+    )
+    with Child("-c", program) as child:
+        assert child.wait() == 0, child.output
+
+
 def test_a_missing_schema_or_ledger_asks_for_an_upgrade(empty_engine: Engine) -> None:
     with pytest.raises(SchemaError, match=r"no schema 'My-Hooks' .*: run `hookledger db upgrade --schema My-Hooks`"):
         open_ready(empty_engine, "My-Hooks")
@@ -85,6 +95,7 @@ def test_a_ledger_older_than_the_code_asks_for_an_upgrade(
     old = migrate.head()
     newer_code = ScriptDirectory.from_config(Config(next_revision_ini))
     monkeypatch.setattr(migrate, "_script", lambda: newer_code)
+    monkeypatch.setattr(ready, "NEWEST", "hookledger_9999")
     with pytest.raises(SchemaError, match=f"is at {old}, the code needs hookledger_9999: run `hookledger db upgrade`"):
         open_ready(empty_engine, "hookledger")
     migrate.upgrade(empty_engine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import inspect
 import time
 from collections.abc import Sequence
@@ -155,6 +154,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _post(address: str, request: Request, timeout: float) -> Answer:
+    import http.client
+
     parts = urlsplit(address)
     try:
         port = parts.port

@@ -9,9 +9,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
-from hookledger import migrate
 from hookledger.engine import connect, describe, unreachable
 from hookledger.errors import SchemaError, SetupError
+from hookledger.ledger.revision import NEWEST, command, read_revision
 from hookledger.ledger.rights import RUN_TIME_RIGHTS, quoted
 from hookledger.ledger.schema import VERSION_TABLE
 
@@ -62,8 +62,8 @@ def check_ready(connection: Connection, schema: str) -> None:
             raise SetupError(
                 f"{describe(url)} takes no writes from the role {role!r}: switch off default_transaction_read_only"
             )
-        upgrade = f"run {migrate.command('db upgrade', schema)}"
-        grant = f"as the owner, run what {migrate.command(f'db grants {shlex.quote(role)}', schema)} prints"
+        upgrade = f"run {command('db upgrade', schema)}"
+        grant = f"as the owner, run what {command(f'db grants {shlex.quote(role)}', schema)} prints"
         if namespace is None:
             raise SchemaError(f"there is no schema {schema!r} in {describe(url)}: {upgrade}")
         if not usable:
@@ -72,11 +72,11 @@ def check_ready(connection: Connection, schema: str) -> None:
         if VERSION_TABLE in absent:
             raise SchemaError(f"there is no ledger in the schema {schema!r} of {describe(url)}: {upgrade}")
         if VERSION_TABLE not in lacking:
-            migrate.require_head(schema, migrate.current(connection, schema))
+            _require_newest(schema, read_revision(connection, schema))
         if absent:
             raise SchemaError(
-                f"the schema {schema!r} lacks {', '.join(absent)}, though it is at {migrate.head()}: "
-                f"{migrate.command('db check', schema)} shows what was changed; restore it from a backup"
+                f"the schema {schema!r} lacks {', '.join(absent)}, though it is at {NEWEST}: "
+                f"{command('db check', schema)} shows what was changed; restore it from a backup"
             )
         if lacking:
             rights = "; ".join(f"{', '.join(found)} on {quoted(schema)}.{name}" for name, found in lacking.items())
@@ -105,6 +105,13 @@ def open_ready(engine: Engine, schema: str) -> None:
 async def open_ready_asynchronously(engine: AsyncEngine, schema: str) -> None:
     """`open_ready` for an AsyncEngine."""
     await greenlet_spawn(open_ready, engine.sync_engine, schema)
+
+
+def _require_newest(schema: str, revision: str | None) -> None:
+    if revision != NEWEST:
+        from hookledger import migrate
+
+        migrate.require_head(schema, revision)
 
 
 def _missing(connection: Connection, namespace: int) -> tuple[list[str], dict[str, list[str]]]:

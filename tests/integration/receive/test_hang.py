@@ -5,22 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from hookledger.embedded import EmbeddedPostgres
 from hookledger.http import Response
 from hookledger.receive import IntakeSettings
 from tests.integration.receive.conftest import MakeReceiving
 from tests.ledger import Ledger
 from tests.processes import wait_until
 from tests.proxy import Proxy
-from tests.receiving import Receiving, event, many, signed
+from tests.receiving import WAYS, Receiving, event, many, signed
 
 PROMISED_SECONDS = 5.0
+"""By the default settings, of which one test makes sure. The others need not wait for as long."""
+HASTY = IntakeSettings(answer_within=2.0, cut_after=0.4)
+
+
+@pytest.fixture
+def receiving(make_receiving: MakeReceiving) -> Receiving:
+    """A receiver that gives up sooner than the default."""
+    return make_receiving(settings=HASTY)
 
 
 @contextmanager
@@ -114,9 +122,15 @@ def test_a_dead_letter_that_somebody_holds_stops_only_its_copy(
     assert ledger.consistent()
 
 
+@pytest.mark.parametrize(
+    ("way", "settings"),
+    [*[(way, HASTY) for way in WAYS], (WAYS[0], None)],
+    ids=[*WAYS, "with the default settings"],
+)
 def test_a_locked_table_is_503_in_time_and_accepted_afterwards(
-    receiving: Receiving, database_url: str, ledger: Ledger
+    make_receiving: MakeReceiving, settings: IntakeSettings | None, database_url: str, ledger: Ledger
 ) -> None:
+    receiving = make_receiving(settings=settings)
     requests = [event(f"e{number}") for number in range(50)]
     with holding(database_url, "LOCK TABLE hookledger.deliveries IN ACCESS EXCLUSIVE MODE"):
         began = time.monotonic()
@@ -158,14 +172,8 @@ def test_a_large_commit_may_take_longer_than_a_small_one(make_receiving: MakeRec
 
 
 @pytest.fixture
-def own_ledger(own_database_url: str) -> Ledger:
-    return Ledger(own_database_url)
-
-
-@pytest.fixture
-def proxy(own_server: EmbeddedPostgres, own_database_url: str) -> Iterator[Proxy]:
-    database = own_database_url.partition("?")[0].rpartition("/")[2]
-    with Proxy(own_server.tcp_url_of(database)) as proxy:
+def proxy(database_url: str) -> Iterator[Proxy]:
+    with Proxy(database_url) as proxy:
         yield proxy
 
 
@@ -177,15 +185,17 @@ def keep_asking(receiving: Receiving, rounds: int) -> None:
         assert time.monotonic() - began < PROMISED_SECONDS
 
 
+# The loop commits in the same threads as a threaded server, and in tasks with an asynchronous engine.
+@pytest.mark.parametrize("way", ["threads", "loop-async"])
 @pytest.mark.parametrize(
     ("options", "end"),
     [({}, "resume"), ({}, "replace"), ({}, "forget"), ({"pool_pre_ping": True}, "forget")],
     ids=["resumes", "replaced", "forgets", "forgets-pre-ping"],
 )
 def test_a_network_that_falls_silent_is_503_in_time_and_survived(
-    make_receiving: MakeReceiving, proxy: Proxy, own_ledger: Ledger, options: dict[str, Any], end: str
+    make_receiving: MakeReceiving, proxy: Proxy, ledger: Ledger, options: dict[str, Any], end: str
 ) -> None:
-    receiving = make_receiving(proxy.url, settings=IntakeSettings(commits=1), **options)
+    receiving = make_receiving(proxy.url, settings=replace(HASTY, commits=1), **options)
     before = [event(f"before{number}") for number in range(20)]
     assert {answer.status for answer in receiving.post_all(before)} == {200}
     proxy.pause()
@@ -194,19 +204,19 @@ def test_a_network_that_falls_silent_is_503_in_time_and_survived(
     after = event("after")
     wait_until(lambda: receiving.post(after).status == 200)
     assert {answer.status for answer in receiving.post_all([event("lost"), event("more")])} == {200}
-    assert {row.event_id for row in own_ledger.deliveries()} >= {"before7", "after", "lost", "more"}
-    assert own_ledger.consistent()
+    assert {row.event_id for row in ledger.deliveries()} >= {"before7", "after", "lost", "more"}
+    assert ledger.consistent()
 
 
 def test_a_network_that_is_silent_from_the_start_is_503_in_time_and_survived(
-    make_receiving: MakeReceiving, proxy: Proxy, own_ledger: Ledger
+    make_receiving: MakeReceiving, proxy: Proxy, ledger: Ledger
 ) -> None:
     proxy.pause()
-    receiving = make_receiving(proxy.url)
+    receiving = make_receiving(proxy.url, settings=HASTY)
     keep_asking(receiving, 2)
     proxy.resume()
     wait_until(lambda: receiving.post(event("after")).status == 200)
-    assert "after" in own_ledger.event_ids()
+    assert "after" in ledger.event_ids()
 
 
 def test_the_connections_of_the_application_keep_their_own_timeout(
