@@ -233,7 +233,20 @@ VENDORS = {
     "razorpay": Vendor("razorpay", _razorpay_verifies),
     "Adyen, for platforms": Vendor("adyen-platform", _adyen_platform_verifies, _adyen_platform_signs, HEX_KEY),
 }
-"""By the name of the package. Those that sign with a private key have tests of their own."""
+"""By the name of the package. Those that sign with a private key, or items of the body, have tests of their own."""
+
+WITH_TESTS_OF_THEIR_OWN = {"sendgrid": "sendgrid", "discord": "discord-interactions"}
+
+
+def _libraries() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [package] for name, package in WITH_TESTS_OF_THEIR_OWN.items()}
+    for package, vendor in VENDORS.items():
+        found.setdefault(vendor.provider, []).append(package.partition(",")[0])
+    return found
+
+
+LIBRARIES = _libraries()
+"""The packages that check a provider, by its name."""
 
 
 def sent(vendor: Vendor, body: bytes, now: float | None = None) -> Request:
