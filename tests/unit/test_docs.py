@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hookledger.errors import Cause
 from hookledger.sources.catalogue import BUILT_IN, provider
 from tests.docs import COMMAND, NUMBER, PAGE, ROOT, page, vectors_of
 from tests.unit.sources.vendors import LIBRARIES, WITH_TESTS_OF_THEIR_OWN
@@ -36,3 +37,8 @@ def test_the_libraries_that_are_named_have_tests() -> None:
     for name in WITH_TESTS_OF_THEIR_OWN:
         assert f"def test_{name.replace('-', '_')}(" in tests
     assert set(LIBRARIES) <= set(BUILT_IN)
+
+
+@pytest.mark.parametrize("cause", Cause, ids=lambda cause: cause.value)
+def test_every_cause_of_a_refusal_is_explained(cause: Cause) -> None:
+    assert f"`{cause.value}`" in (ROOT / "docs" / "sources.md").read_text()
