@@ -61,6 +61,7 @@ BY_FILE: tuple[tuple[str, str], ...] = (
     ("tests/integration/test_embedded*", "tools"),
     ("tests/end_to_end/*", "tools"),
     ("tests/unit/cli/*", "tools"),
+    ("tests/unit/test_docs.py", "tools"),
     ("tests/unit/demo/*", "tools"),
     ("tests/unit/benchmarks/*", "tools"),
     ("tests/surface/*", "package"),

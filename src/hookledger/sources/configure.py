@@ -25,7 +25,7 @@ from hookledger.sources.secrets import Secrets, list_of, read_secrets
 from hookledger.sources.settings import Handshake, Settings, read_options, read_url
 from hookledger.sources.source import Source, Verifier, never
 
-FORM = ("Content-Type", "application/x-www-form-urlencoded")
+FORM = "application/x-www-form-urlencoded"
 
 
 def configure(
@@ -242,9 +242,17 @@ class _Signing:
             usual_type = usual.get(type_header) or "" if guess is None else guess(body)
             described.append((type_header, event_type or usual_type))
         described += [(name, usual.get(name) or "") for name in id_parts if name != type_header]
-        if self._provider.format in ("form", "json-or-form") and body.strip()[:1] not in (b"{", b"["):
-            described.append(FORM)
+        content_type = self._content_type(body, usual)
+        if content_type is not None:
+            described.append(("Content-Type", content_type))
         return Headers([*signed, *(pair for pair in described if pair[0].lower() not in names)])
+
+    def _content_type(self, body: bytes, usual: Headers) -> str | None:
+        """That of a body, where it is not simply JSON; None otherwise."""
+        if body.strip()[:1] not in (b"{", b"["):
+            return FORM if self._provider.format in ("form", "json-or-form") else None
+        kind = usual.get("Content-Type") or ""
+        return None if kind.partition(";")[0].strip().lower() in ("", FORM, "application/json") else kind
 
     def _usual_headers(self) -> Headers:
         try:
