@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hookledger.sources.providers.discord import discord
     from hookledger.sources.providers.docusign import docusign
     from hookledger.sources.providers.dropbox import dropbox
+    from hookledger.sources.providers.dropbox_sign import dropbox_sign
     from hookledger.sources.providers.dwolla import dwolla
     from hookledger.sources.providers.front import front
     from hookledger.sources.providers.github import github
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hookledger.sources.providers.linear import linear
     from hookledger.sources.providers.loops import loops
     from hookledger.sources.providers.mailgun import mailgun
+    from hookledger.sources.providers.mandrill import mandrill
     from hookledger.sources.providers.meta import meta
     from hookledger.sources.providers.microsoft_graph import microsoft_graph
     from hookledger.sources.providers.mollie import mollie
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from hookledger.sources.providers.pagerduty import pagerduty
     from hookledger.sources.providers.paypal import paypal
     from hookledger.sources.providers.plaid import plaid
+    from hookledger.sources.providers.plivo import plivo
     from hookledger.sources.providers.postmark import postmark
     from hookledger.sources.providers.pusher import pusher
     from hookledger.sources.providers.razorpay import razorpay
@@ -119,6 +122,7 @@ __all__ = [
     "discord",
     "docusign",
     "dropbox",
+    "dropbox_sign",
     "dwolla",
     "front",
     "github",
@@ -135,6 +139,7 @@ __all__ = [
     "linear",
     "loops",
     "mailgun",
+    "mandrill",
     "meta",
     "microsoft_graph",
     "mollie",
@@ -149,6 +154,7 @@ __all__ = [
     "pagerduty",
     "paypal",
     "plaid",
+    "plivo",
     "postmark",
     "pusher",
     "razorpay",
