@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA1, SHA256
 from hookledger.errors import Cause, KeysUnavailable, NotVerified, SetupError, Unavailable
 from hookledger.http import Headers, Request
 from hookledger.sources import Source, aws_sns
+from hookledger.sources.keys import LOADS_A_MINUTE
 from tests.unit.sources.certificates_made import certificate, pem, rsa_key
 from tests.unit.sources.fetched import SNS_CERTIFICATE
 from tests.unit.sources.made import NOW
@@ -178,6 +179,14 @@ def test_topics_that_name_no_account_are_told_at_start(topics: Any) -> None:
 def test_a_certificate_of_another_host_is_not_fetched(source: Source, amazon: Amazon, url: Any) -> None:
     refused(source, sent({**NOTIFICATION, "SigningCertURL": url}, SIGNED))
     assert amazon.asked == []
+
+
+def test_urls_that_are_never_fetched_use_up_nothing(source: Source) -> None:
+    for number in range(LOADS_A_MINUTE + 1):
+        foreign = f"https://evil.example/{number}.pem"
+        refused(source, sent({**NOTIFICATION, "SigningCertURL": foreign}, SIGNED))
+        refused(source, sent({**NOTIFICATION, "SigningCertURL": f"https://sns.x-1.amazonaws.com/{number}"}, SIGNED))
+    source.verifier.verify(sent(NOTIFICATION, SIGNED), NOW)
 
 
 def test_china_and_the_spelling_of_lambda_are_known(amazon: Amazon) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hookledger.errors import Cause, NotVerified, SetupError
 from hookledger.http import Headers, Request
 from hookledger.sources import Source, paypal
+from hookledger.sources.keys import LOADS_A_MINUTE
 from hookledger.sources.providers.paypal import message
 from tests.unit.sources.certificates_made import authority, certificate, pem
 from tests.unit.sources.fetched import (
@@ -117,6 +118,14 @@ def test_a_certificate_of_another_place_is_not_fetched(url: str) -> None:
 
     where = paypal(webhook_id="4JH86294D6297924G", fetch=fetch, authorities=TRUSTED)
     assert refused(where, sent(**{"PAYPAL-CERT-URL": url})).cause is Cause.KEY_NOT_TRUSTED
+
+
+def test_urls_that_are_never_fetched_use_up_nothing() -> None:
+    where = source()
+    for number in range(LOADS_A_MINUTE + 1):
+        refused(where, sent(**{"PAYPAL-CERT-URL": f"https://evil.example/v1/notifications/certs/{number}"}))
+        refused(where, sent(**{"PAYPAL-CERT-URL": f"https://api.paypal.com/upload/{number}"}))
+    where.verifier.verify(sent(), NOW)
 
 
 @pytest.mark.parametrize("algorithm", ["SHA1withRSA", "sha256withrsa", "SHA256withECDSA", "none", ""])
