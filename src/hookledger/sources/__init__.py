@@ -11,44 +11,58 @@ if TYPE_CHECKING:
     from hookledger.sources.accounts import Account
     from hookledger.sources.hmac_source import hmac_source
     from hookledger.sources.provider import Provider
+    from hookledger.sources.providers.adyen import adyen
     from hookledger.sources.providers.adyen_platform import adyen_platform
     from hookledger.sources.providers.anthropic import anthropic
     from hookledger.sources.providers.asana import asana
     from hookledger.sources.providers.auth0 import auth0
+    from hookledger.sources.providers.aws_sns import aws_sns
     from hookledger.sources.providers.bigcommerce import bigcommerce
     from hookledger.sources.providers.bitbucket import bitbucket
+    from hookledger.sources.providers.braintree import braintree
     from hookledger.sources.providers.buildkite import buildkite
     from hookledger.sources.providers.cal_com import cal_com
     from hookledger.sources.providers.calendly import calendly
     from hookledger.sources.providers.clerk import clerk
     from hookledger.sources.providers.cloudevents import cloudevents
     from hookledger.sources.providers.coinbase_commerce import coinbase_commerce
+    from hookledger.sources.providers.contentful import contentful
     from hookledger.sources.providers.customer_io import customer_io
     from hookledger.sources.providers.discord import discord
     from hookledger.sources.providers.docusign import docusign
     from hookledger.sources.providers.dropbox import dropbox
+    from hookledger.sources.providers.dropbox_sign import dropbox_sign
     from hookledger.sources.providers.dwolla import dwolla
     from hookledger.sources.providers.front import front
     from hookledger.sources.providers.github import github
     from hookledger.sources.providers.gitlab import gitlab
     from hookledger.sources.providers.gocardless import gocardless
+    from hookledger.sources.providers.google_calendar import google_calendar
+    from hookledger.sources.providers.google_pubsub import google_pubsub
     from hookledger.sources.providers.hubspot import hubspot
     from hookledger.sources.providers.intercom import intercom
     from hookledger.sources.providers.jira import jira
+    from hookledger.sources.providers.jira_connect import jira_connect
     from hookledger.sources.providers.lemon_squeezy import lemon_squeezy
     from hookledger.sources.providers.linear import linear
     from hookledger.sources.providers.loops import loops
     from hookledger.sources.providers.mailgun import mailgun
+    from hookledger.sources.providers.mandrill import mandrill
     from hookledger.sources.providers.meta import meta
+    from hookledger.sources.providers.microsoft_graph import microsoft_graph
     from hookledger.sources.providers.mollie import mollie
     from hookledger.sources.providers.mollie_classic import mollie_classic
     from hookledger.sources.providers.monday import monday
     from hookledger.sources.providers.mux import mux
+    from hookledger.sources.providers.netlify import netlify
     from hookledger.sources.providers.notion import notion
     from hookledger.sources.providers.okta import okta
     from hookledger.sources.providers.openai import openai
     from hookledger.sources.providers.paddle import paddle
     from hookledger.sources.providers.pagerduty import pagerduty
+    from hookledger.sources.providers.paypal import paypal
+    from hookledger.sources.providers.plaid import plaid
+    from hookledger.sources.providers.plivo import plivo
     from hookledger.sources.providers.postmark import postmark
     from hookledger.sources.providers.pusher import pusher
     from hookledger.sources.providers.razorpay import razorpay
@@ -88,45 +102,59 @@ __all__ = [
     "Source",
     "Verified",
     "Verifier",
+    "adyen",
     "adyen_platform",
     "anthropic",
     "asana",
     "auth0",
+    "aws_sns",
     "bigcommerce",
     "bitbucket",
+    "braintree",
     "buildkite",
     "cal_com",
     "calendly",
     "clerk",
     "cloudevents",
     "coinbase_commerce",
+    "contentful",
     "customer_io",
     "discord",
     "docusign",
     "dropbox",
+    "dropbox_sign",
     "dwolla",
     "front",
     "github",
     "gitlab",
     "gocardless",
+    "google_calendar",
+    "google_pubsub",
     "hmac_source",
     "hubspot",
     "intercom",
     "jira",
+    "jira_connect",
     "lemon_squeezy",
     "linear",
     "loops",
     "mailgun",
+    "mandrill",
     "meta",
+    "microsoft_graph",
     "mollie",
     "mollie_classic",
     "monday",
     "mux",
+    "netlify",
     "notion",
     "okta",
     "openai",
     "paddle",
     "pagerduty",
+    "paypal",
+    "plaid",
+    "plivo",
     "postmark",
     "pusher",
     "razorpay",

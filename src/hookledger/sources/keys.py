@@ -36,12 +36,16 @@ class _Kept(Generic[Key]):
 class FetchedKeys(Generic[Key]):
     """Keys by their id. May be used by many threads; only one of them loads at a time.
 
+    Ids come from requests that are not verified. Made-up ones can use up the loads of a minute, so that a new key of
+    the provider is told to come again (503); keys that are known, or were, are not touched by them.
+
     Args:
         load: asks the key server for an id, and gives all keys that it learned by that, by id; may raise
             KeysUnavailable, and NotVerified for an id that cannot be one.
         expiry: seconds for which a key is good.
-        most: ids that are kept; the one that was not used for the longest is dropped first.
-        loads_a_minute: how often the key server is asked at the most, whatever ids senders make up.
+        most: keys that are kept; the one that was not used for the longest is dropped first. As many ids are
+            remembered that the key server does not know.
+        loads_a_minute: how often the key server is asked for ids that were never known, whatever senders make up.
         clock: seconds that only grow.
     """
 
@@ -60,6 +64,7 @@ class FetchedKeys(Generic[Key]):
         self._loads_a_minute = loads_a_minute
         self._clock = clock
         self._kept: OrderedDict[str, _Kept[Key]] = OrderedDict()
+        self._unknown: OrderedDict[str, _Kept[Key]] = OrderedDict()
         self._loads: deque[float] = deque()
         self._away_until = float("-inf")
         self._lock = threading.Lock()
@@ -89,37 +94,45 @@ class FetchedKeys(Generic[Key]):
 
     def _look(self, key_id: str) -> _Kept[Key] | None:
         with self._lock:
-            found = self._kept.get(key_id)
+            found = self._kept.get(key_id) or self._unknown.get(key_id)
             if found is None or found.until <= self._clock():
                 return None
-            self._kept.move_to_end(key_id)
+            if found.key is not None:
+                self._kept.move_to_end(key_id)
             return found
 
     def _learn(self, key_id: str) -> _Kept[Key]:
         now = self._clock()
         if now < self._away_until:
             raise KeysUnavailable("the key server did not answer just now, and is not asked again yet")
-        while self._loads and self._loads[0] <= now - 60:
-            self._loads.popleft()
-        if len(self._loads) >= self._loads_a_minute:
-            raise KeysUnavailable(f"the key server has been asked {self._loads_a_minute} times within a minute")
-        self._loads.append(now)
+        if key_id not in self._kept:
+            self._count_load(now)
         try:
             learned = self._load(key_id)
         except KeysUnavailable:
             self._away_until = self._clock() + AWAY_FOR
             raise
         with self._lock:
+            self._kept.pop(key_id, None)  # it may have been withdrawn
             for each, key in learned.items():
-                self._keep(each, _Kept(key, now + self._expiry))
+                self._unknown.pop(each, None)
+                _keep(self._kept, each, _Kept(key, now + self._expiry), self._most)
             found = self._kept.get(key_id)
-            if found is None or found.until <= now:
-                found = self._keep(key_id, _Kept(None, now + UNKNOWN_FOR))
+            if found is None:
+                found = _keep(self._unknown, key_id, _Kept(None, now + UNKNOWN_FOR), self._most)
         return found
 
-    def _keep(self, key_id: str, kept: _Kept[Key]) -> _Kept[Key]:
-        self._kept[key_id] = kept
-        self._kept.move_to_end(key_id)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return kept
+    def _count_load(self, now: float) -> None:
+        while self._loads and self._loads[0] <= now - 60:
+            self._loads.popleft()
+        if len(self._loads) >= self._loads_a_minute:
+            raise KeysUnavailable(f"the key server has been asked {self._loads_a_minute} times within a minute")
+        self._loads.append(now)
+
+
+def _keep(among: OrderedDict[str, _Kept[Key]], key_id: str, kept: _Kept[Key], most: int) -> _Kept[Key]:
+    among[key_id] = kept
+    among.move_to_end(key_id)
+    while len(among) > most:
+        among.popitem(last=False)
+    return kept

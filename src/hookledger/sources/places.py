@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
-from hookledger.errors import Cause, NotVerified, SetupError, UnreadableBody
+from hookledger.errors import Cause, NotVerified, SetupError
 from hookledger.http import Request
-from hookledger.sources.reading import in_document, in_form, read_form, read_json
+from hookledger.sources.reading import in_document, in_form
+from hookledger.sources.unverified import unverified_form, unverified_json
 
 BODY = "body:"
 QUERY = "query:"
-LARGEST_UNVERIFIED = 4 * 1024 * 1024
-"""Bytes of a body that is parsed before it is verified, because the signature is in it."""
 LONGEST_NUMBER = 40  # digits of a number in the body that is signed as text
 MOST_QUERY_FIELDS = 1000
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -80,17 +79,8 @@ class Parcel:
         return [_decoded(value) for value in self._query.get(name, ())]
 
     def _read(self) -> Any:
-        body = self.request.body
-        if len(body) > LARGEST_UNVERIFIED:
-            raise NotVerified(
-                f"the signature is in the body, and the body has {len(body)} bytes, over the "
-                f"{LARGEST_UNVERIFIED} that are parsed before they are verified",
-                Cause.SIGNATURE_MALFORMED,
-            )
-        try:
-            return read_json(body) if self._format == "json" else read_form(body)
-        except UnreadableBody as error:
-            raise NotVerified(f"the signature is in the body, but {error}", Cause.SIGNATURE_MALFORMED) from None
+        read = unverified_json if self._format == "json" else unverified_form
+        return read(self.request.body)
 
 
 @dataclass(frozen=True, slots=True)

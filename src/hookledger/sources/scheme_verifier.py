@@ -11,7 +11,7 @@ from hookledger.sources.places import Parcel, Place, missing
 from hookledger.sources.scheme import Scheme
 from hookledger.sources.source import Verified
 from hookledger.sources.template import Part, Rest, message, parts_of
-from hookledger.sources.timestamps import read_timestamp
+from hookledger.sources.timestamps import check_age, read_timestamp
 
 MOST_TIMESTAMPS = 8  # signed timestamps of one request; each costs an HMAC over the whole body
 OPTIONAL_SPACE = b" \t"
@@ -196,10 +196,4 @@ class SchemeVerifier:
             raise NotVerified(
                 f"the timestamp {shown!r} is not a time in {scheme.timestamp_unit}", Cause.TIMESTAMP_MALFORMED
             )
-        age, past, future = now - seconds, scheme.tolerance_past, scheme.tolerance_future
-        if past is not None and age > past:
-            said = f"the timestamp is {age:.0f} seconds old, {past:g} are allowed"
-            raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=past)
-        if future is not None and -age > future:
-            said = f"the timestamp is {-age:.0f} seconds in the future, {future:g} are allowed"
-            raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=future)
+        check_age(seconds, now, past=scheme.tolerance_past, future=scheme.tolerance_future)

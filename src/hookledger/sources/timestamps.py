@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from hookledger.errors import UncomparableVersion
+from hookledger.errors import Cause, NotVerified, UncomparableVersion
 from hookledger.version import read_version
 
 TimestampUnit = Literal["seconds", "milliseconds", "iso8601"]
@@ -35,3 +35,26 @@ def write_timestamp(now: float, unit: TimestampUnit) -> str:
     if unit == "iso8601":
         return datetime.fromtimestamp(now, UTC).isoformat()
     return str(int(now * 1000) if unit == "milliseconds" else int(now))
+
+
+def check_age(
+    seconds: float, now: float, *, past: float | None, future: float | None, what: str = "the timestamp"
+) -> None:
+    """Refuse a time that was signed too long ago, or lies ahead of our clock.
+
+    Args:
+        seconds: the time that was signed, in Unix time.
+        now: Unix time in seconds.
+        past, future: how far it may be off, in seconds; None for any.
+        what: bears the time, for the message.
+
+    Raises:
+        NotVerified: with the number of seconds.
+    """
+    age = now - seconds
+    if past is not None and age > past:
+        said = f"{what} is {age:.0f} seconds old, {past:g} are allowed"
+        raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=past)
+    if future is not None and -age > future:
+        said = f"{what} is {-age:.0f} seconds in the future, {future:g} are allowed"
+        raise NotVerified(said, Cause.CLOCK, clock_offset=age, tolerance=future)

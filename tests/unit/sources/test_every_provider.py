@@ -57,7 +57,7 @@ def test_a_request_that_is_signed_with_another_secret_does_not_verify(made: Made
 
 def test_any_of_several_secrets_verifies_and_tells_which(made: Made) -> None:
     other = make(made.provider, seed=1)
-    if other.secret == made.secret:
+    if other.secret == made.secret or not made.provider.takes_secrets:
         return  # it shares no secret
     both = configured(made.provider, [other.secret, made.secret])
     for which, each in enumerate((other, made)):

@@ -100,6 +100,67 @@ def test_a_server_that_says_nothing_or_drips_is_given_up(authority: Authority) -
             released.set()
 
 
+@pytest.mark.parametrize(
+    "dripped", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX-A: 1\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]
+)
+def test_a_server_that_drips_its_headers_or_an_endless_body_is_given_up(authority: Authority, dripped: bytes) -> None:
+    released = threading.Event()
+
+    def dripping(handler: BaseHTTPRequestHandler) -> None:
+        with contextlib.suppress(OSError):
+            handler.wfile.write(dripped)
+            while not released.wait(0.05):
+                handler.wfile.write(b"X-B: 1\r\n")
+
+    with KeyServer(authority, dripping) as server:
+        fetch = Fetch([server.host], context=authority.trusting, timeout=0.3)
+        with pytest.raises(KeysUnavailable, match="TimeoutError"):
+            fetch(f"https://{server.host}/")
+        released.set()
+
+
+def test_a_document_that_breaks_off_is_503(authority: Authority) -> None:
+    def broken_off(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        handler.close_connection = True
+
+    with pytest.raises(KeysUnavailable, match="IncompleteRead"):
+        fetched(authority, broken_off)
+
+
+def test_a_provider_may_say_in_another_way_that_there_is_no_document(authority: Authority) -> None:
+    for status, body, known in (
+        (400, b"UNKNOWN_KEY", None),
+        (400, b"BAD_CREDENTIALS", 400),
+        (500, b"UNKNOWN_KEY", 500),
+    ):
+        with KeyServer(authority, document(body, status)) as server:
+            fetch = Fetch(
+                [server.host],
+                context=authority.trusting,
+                missing=lambda status, body: status == 400 and body == b"UNKNOWN_KEY",
+            )
+            if known is None:
+                assert fetch(f"https://{server.host}/") is None
+            else:
+                with pytest.raises(KeysUnavailable, match=f"answered {known}"):
+                    fetch(f"https://{server.host}/")
+
+
+def test_a_fetch_of_the_user_s_own_is_asked_only_for_pinned_hosts() -> None:
+    asked: list[str] = []
+
+    def own(url: str, body: bytes | None, headers: object) -> bytes:
+        asked.append(url)
+        return b"key"
+
+    fetch = Fetch(["keys.example.com"], instead=own)
+    assert fetch("https://keys.example.com/a") == b"key"
+    with pytest.raises(NotVerified):
+        fetch("https://evil.example/a")
+    assert asked == ["https://keys.example.com/a"]
+
+
 def test_an_answer_that_is_no_http_is_503(authority: Authority) -> None:
     def broken(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"\x00\xff\r\n\r\n")
@@ -233,6 +294,44 @@ def test_made_up_ids_cannot_make_us_ask_without_end_and_known_ones_still_work() 
     clock.now += 61
     with pytest.raises(NotVerified):
         keys.get("made-up-99")
+
+
+def test_a_key_that_was_known_is_fetched_again_whatever_ids_others_make_up() -> None:
+    clock, loader = Clock(), Loader(a="A")
+    keys = FetchedKeys(loader, expiry=30, most=10, loads_a_minute=5, clock=clock)
+    assert keys.get("a") == "A"
+    for number in range(50):
+        with pytest.raises(Refused):
+            keys.get(f"made-up-{number}")
+    clock.now += 30
+    for _ in range(2):
+        assert keys.get("a") == "A"
+    assert loader.asked.count("a") == 2
+
+
+def test_a_key_that_the_server_no_longer_knows_is_refused_once_it_has_expired() -> None:
+    clock, loader = Clock(), Loader(a="A")
+    keys = FetchedKeys(loader, expiry=30, clock=clock)
+    keys.get("a")
+    loader.keys = {}
+    assert keys.get("a") == "A"
+    clock.now += 30
+    for _ in range(2):
+        with pytest.raises(NotVerified):
+            keys.get("a")
+    assert loader.asked == ["a", "a"]
+
+
+def test_ids_that_nobody_knows_drop_no_key_that_is_known() -> None:
+    clock, loader = Clock(), Loader(a="A")
+    keys = FetchedKeys(loader, most=3, loads_a_minute=1000, clock=clock)
+    keys.get("a")
+    loader.keys = {}
+    for number in range(20):
+        with pytest.raises(NotVerified):
+            keys.get(f"made-up-{number}")
+    assert keys.get("a") == "A"
+    assert loader.asked.count("a") == 1
 
 
 def test_the_keys_that_were_not_used_for_the_longest_are_dropped() -> None:

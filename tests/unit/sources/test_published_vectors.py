@@ -34,6 +34,11 @@ def verify(vector: dict[str, Any]) -> None:
     if "signature" in vector:
         headers = [(n, vector["signature"] if n.endswith("-signature") else v) for n, v in headers]
     request = Request(source.name, vector.get("method", "POST"), Headers(headers), body, query=vector.get("query", ""))
+    if "answer" in vector:
+        answer = source.answer_probe(request)
+        assert answer is not None
+        assert answer.body.decode() == vector["answer"]
+        return
     source.verifier.verify(request, float(vector.get("now", 1_700_000_000)))
 
 

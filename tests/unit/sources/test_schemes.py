@@ -12,11 +12,12 @@ import pytest
 from hookledger.errors import Cause, NotVerified, SecretError, SetupError
 from hookledger.http import Headers, Request
 from hookledger.sources.any_scheme import AnyScheme
-from hookledger.sources.places import LARGEST_UNVERIFIED, Places
+from hookledger.sources.places import Places
 from hookledger.sources.scheme import Scheme, basic, bearer, shared_token
 from hookledger.sources.scheme_signer import SchemeSigner
 from hookledger.sources.scheme_verifier import SchemeVerifier
 from hookledger.sources.secrets import SecretRules, read_secrets
+from hookledger.sources.unverified import LARGEST_UNVERIFIED
 
 NOW = 1_700_000_000
 BODY = b'{"id":"e1"}'
