@@ -19,10 +19,15 @@ from benchmarks.report import Failed, machine, median, ratio, tell, versions
 from benchmarks.server import Server, running_server
 
 ONE = "_1_connection"
+PLAIN = "_plain_uvicorn"
+"""Under uvicorn as `pip install uvicorn` gives it, h11 on asyncio; others under uvicorn[standard], httptools on uvloop."""
+
 MEASURED_AGAINST = {
     "bare": "ours",
     "single": "ours",
     "single_autocommit": "ours",
+    "bare_plain_uvicorn": "ours_plain_uvicorn",
+    "single_plain_uvicorn": "ours_plain_uvicorn",
     "single_1_connection": "ours_1_connection",
     "single_autocommit_1_connection": "ours_1_connection",
     "flask_single": "flask_ours",
@@ -83,7 +88,8 @@ def measure(name: str, options: argparse.Namespace, server: Server) -> tuple[flo
     Raises:
         Failed: it refused a request, or an acknowledged event is not in the database.
     """
-    receiver = name.removesuffix(ONE)
+    receiver = name.removesuffix(ONE).removesuffix(PLAIN)
+    uvicorn = "plain" if name.endswith(PLAIN) else "standard"
     connections = 1 if name.endswith(ONE) else options.connections
     is_ours = receiver in ("ours", "flask_ours")
     with server.database(ledger=is_ours) as url, tempfile.TemporaryDirectory() as folder:
@@ -92,7 +98,7 @@ def measure(name: str, options: argparse.Namespace, server: Server) -> tuple[flo
                 connection.execute(TABLES)
         settle_down(url)
         file = Path(folder) / "acknowledged"
-        with serving(receiver, url, options.engine) as (port, _):
+        with serving(receiver, url, options.engine, uvicorn) as (port, _):
             most = int(options.most_per_second * (options.seconds + options.warm_up)) + connections
             arguments = [port, connections, options.warm_up, options.seconds, most, options.body, file]
             result = run_program("benchmarks.receive.generator", [str(argument) for argument in arguments])

@@ -1,4 +1,4 @@
-"""Serves one receiver in this process: `python -m benchmarks.receive.serve NAME FILE_DESCRIPTOR [ENGINE]`.
+"""Serves one receiver in this process: `python -m benchmarks.receive.serve NAME FILE_DESCRIPTOR ENGINE UVICORN`.
 
 The file descriptor is that of a socket that listens already, so a client may connect before the server is up.
 """
@@ -23,6 +23,11 @@ ASGI: dict[str, Callable[[str], Any]] = {
     "single": lambda _: Single(autocommit=False),
     "single_autocommit": lambda _: Single(autocommit=True),
 }
+UVICORN: dict[str, dict[str, Any]] = {
+    "plain": {"http": "h11", "loop": "asyncio"},
+    # What is installed; `versions` tells.
+    "standard": {},
+}
 WSGI: dict[str, Callable[[], Any]] = {
     "flask_ours": flask_ours,
     "flask_single": lambda: flask_single(autocommit=False),
@@ -36,17 +41,17 @@ def main() -> None:
     allow_many_descriptors()
     # Under a burst there is a warning for every request that is refused.
     logging.getLogger("hookledger").setLevel(logging.ERROR)
-    name, descriptor, *rest = sys.argv[1:]
+    name, descriptor, engine, uvicorn = sys.argv[1:]
     if name in ASGI:
-        _serve_asgi(ASGI[name](rest[0] if rest else "async"), int(descriptor))
+        _serve_asgi(ASGI[name](engine), int(descriptor), UVICORN[uvicorn])
     else:
         _serve_wsgi(WSGI[name], int(descriptor))
 
 
-def _serve_asgi(app: Any, descriptor: int) -> None:
+def _serve_asgi(app: Any, descriptor: int, made_of: dict[str, Any]) -> None:
     import uvicorn
 
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=KEEP_ALIVE)
+    config = uvicorn.Config(app, **made_of, log_level="warning", access_log=False, timeout_keep_alive=KEEP_ALIVE)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=descriptor)])
 
 

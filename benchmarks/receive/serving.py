@@ -42,13 +42,14 @@ def missing(url: str, file: Path, schema: str) -> int:
 
 
 @contextmanager
-def serving(receiver: str, url: str, engine: str) -> Iterator[tuple[int, int]]:
+def serving(receiver: str, url: str, engine: str, uvicorn: str = "standard") -> Iterator[tuple[int, int]]:
     """A receiver in a process of its own.
 
     Args:
         receiver: its name in `serve`.
         url: of its database.
         engine: of ours under uvicorn: "sync" or "async".
+        uvicorn: "plain": h11 on asyncio; "standard": httptools on uvloop.
 
     Yields:
         Its port, and its process id.
@@ -57,7 +58,7 @@ def serving(receiver: str, url: str, engine: str) -> Iterator[tuple[int, int]]:
         port = int(listening.getsockname()[1])
         descriptor = listening.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.receive.serve", receiver, str(descriptor), engine],
+            [sys.executable, "-m", "benchmarks.receive.serve", receiver, str(descriptor), engine, uvicorn],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": url},
             stdin=subprocess.DEVNULL,
