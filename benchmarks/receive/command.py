@@ -20,7 +20,7 @@ from benchmarks.server import Server, running_server
 
 ONE = "_1_connection"
 PLAIN = "_plain_uvicorn"
-"""Under uvicorn as `pip install uvicorn` gives it, h11 on asyncio; others under uvicorn[standard], httptools on uvloop."""
+"""Under uvicorn as `pip install uvicorn` gives it (h11, asyncio); others: uvicorn[standard] (httptools, uvloop)."""
 
 MEASURED_AGAINST = {
     "bare": "ours",
