@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from hookledger.embedded import EmbeddedPostgres
 from tests.databases import Databases
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # fsync and synchronous_commit stay as they are: what the tests show has to hold with them.
 SERVER_SETTINGS = {"shared_buffers": "64MB", "max_connections": "200"}
