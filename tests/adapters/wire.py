@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 from collections.abc import Iterable, Sequence
@@ -57,12 +58,11 @@ class Wire:
 
     def answer(self, method: str = "POST") -> Answer:
         """The next response."""
-        response = http.client.HTTPResponse(self._socket, method=method)
-        response.begin()
-        body = response.read()
-        answer = Answer(response.status, tuple(response.getheaders()), body)
-        response.close()
-        return answer
+        # Closed in any case: the socket stays open as long as the response has its file.
+        with contextlib.closing(http.client.HTTPResponse(self._socket, method=method)) as response:
+            response.begin()
+            body = response.read()
+            return Answer(response.status, tuple(response.getheaders()), body)
 
     def answer_or_none(self) -> Answer | None:
         """The next response; None if the server just closes the connection."""

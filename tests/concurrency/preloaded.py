@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, text
 from hookledger.http import Headers, Request
 from hookledger.receive import Intake
 from hookledger_flask import receiver
-from tests.adapters.applications import inbox
+from tests.adapters.applications import Options, inbox
 from tests.adapters.wire import signed
 
 
@@ -28,11 +28,11 @@ def application(database_url: str) -> flask.Flask:
     with engine.connect() as one, engine.connect() as two:
         one.execute(text("SELECT 1"))
         two.execute(text("SELECT 2"))
-    intake = Intake(inbox(), engine)
+    intake = Intake(inbox(Options(database_url)), engine)
     used = Request("hub", "POST", Headers(signed(b"before", "before")), b"before")
     assert intake.receive_blocking(used).status == 200
     made = flask.Flask("application")
-    made.register_blueprint(receiver(inbox(), engine), url_prefix="/webhooks")
+    made.register_blueprint(receiver(inbox(Options(database_url)), engine), url_prefix="/webhooks")
 
     @made.post("/same/<event>")
     def same(event: str) -> tuple[str, int]:
