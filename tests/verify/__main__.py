@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -181,6 +182,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="verify.sh", description="Check everything this project promises.")
     parser.add_argument("--quick", action="store_true", help="the inner loop: style, types, the fast tests")
     options = parser.parse_args()
+    # A shell starts what goes to the background with Ctrl-C ignored, and so would be all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
     checks = code_checks()
     if options.quick:
