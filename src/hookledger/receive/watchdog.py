@@ -196,9 +196,9 @@ def _attend(engine: Engine) -> None:
 
     ping = dialect.do_ping
 
-    def watched_ping(connection: Any) -> bool:
-        see(connection, None)
-        return ping(connection)
+    def no_ping_for_us(connection: Any) -> bool:
+        # A commit that meets a dead connection is tried on a new one, so the trip to the server is spared.
+        return True if _current.get() is not None else ping(connection)
 
     # pool_pre_ping talks to the server before anybody is handed the connection, and there is no event for it.
-    vars(dialect)["do_ping"] = watched_ping
+    vars(dialect)["do_ping"] = no_ping_for_us
