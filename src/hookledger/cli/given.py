@@ -124,7 +124,7 @@ def source_given(
         content_encoding: as for any source.
 
     Raises:
-        WrongUse: if a secret or the URL is missing.
+        WrongUse: if a secret, the URL or a setting is missing.
         SetupError: for one that cannot be the provider's.
     """
     if provider.takes_secrets and not secrets:
@@ -138,6 +138,9 @@ def source_given(
         # A scheme knows no settings: all of them are for handshakes and for reading.
         wanted = tuple([option for option in provider.options if option.name in settings])
         provider = replace(provider, options=wanted, probe=None, handshake=None, unverified_handshake=None)
+    for option in provider.options:
+        if option.required and option.name not in settings:
+            raise WrongUse(f"{provider.title} needs {option.says}: give it with --set {option.name}=...")
     given: dict[str, Any] = dict(settings)
     if provider.takes_secrets or secrets:
         given["secrets"] = secrets[0] if len(secrets) == 1 else list(secrets)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hookledger.errors import KeysUnavailable
 from hookledger.http import Headers, Request
 from hookledger.sources import Source, standard_webhooks, stripe
 from hookledger.sources.catalogue import provider
@@ -211,6 +213,18 @@ def test_the_settings_of_a_provider_with_code_of_its_own(verify: Verify, monkeyp
         assert (ended.status, ended.stdout) == (2, "")
         assert ended.stderr.startswith("error: ")
         assert SECRET not in ended.stderr
+
+
+def test_keys_that_cannot_be_had(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away:
+        def verify(self, request: Request, now: float) -> None:
+            raise KeysUnavailable("the key server keys.example cannot be reached")
+
+    found = replace(provider("stripe"), schemes=(), verifier=lambda keys, settings: Away())
+    monkeypatch.setattr("hookledger.sources.catalogue.provider", lambda name: found)
+    told = document(verify("stripe", sent(), "--secret", SECRET, "--json"))
+    assert (told["status"], told["cause"], told["secret"]) == (503, "keys-unavailable", None)
+    assert "keys.example cannot be reached" in told["says"]
 
 
 def test_headers_that_stand_elsewhere_than_the_signature_do_not_matter(verify: Verify) -> None:

@@ -12,7 +12,7 @@ from hookledger.http import Headers, Request
 from hookledger.sources import Source
 from hookledger.sources.catalogue import provider
 from tests.unit.sources.made import make
-from tests.unit.sources.vendors import VENDORS, Vendor, header, sent
+from tests.unit.sources.vendors import HEX_KEY, VENDORS, Vendor, adyen_notification, header, sent
 
 SIGNING = [name for name, vendor in VENDORS.items() if vendor.signs is not None]
 
@@ -85,3 +85,24 @@ def test_discord(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(NotVerified):
             source.verifier.verify(changed(request), now)
     assert capsys.readouterr().err == ""
+
+
+# With the signature in the body; the other way round is in test_vendor_libraries_with_code
+
+
+def test_what_adyens_library_signs_verifies_here() -> None:
+    source = provider("adyen")(secrets=HEX_KEY)
+    item = {
+        "pspReference": "7914073381342284",
+        "merchantAccountCode": "TestMerchant",
+        "merchantReference": "caf\u00e9",
+        "amount": {"value": 1130, "currency": "EUR"},
+        "eventCode": "AUTHORISATION",
+        "success": "true",
+    }
+    notification = adyen_notification([item, {**item, "originalReference": "7914073381342283"}])
+    source.verifier.verify(Request("adyen", "POST", Headers(), notification), 0)
+    for spoilt in (notification.replace(b"1130", b"1131", 1), notification.replace(b"342283", b"342284")):
+        assert spoilt != notification
+        with pytest.raises(NotVerified):
+            source.verifier.verify(Request("adyen", "POST", Headers(), spoilt), 0)

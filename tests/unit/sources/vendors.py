@@ -235,11 +235,19 @@ VENDORS = {
 }
 """By the name of the package. Those that sign with a private key, or items of the body, have tests of their own."""
 
-WITH_TESTS_OF_THEIR_OWN = {"sendgrid": "sendgrid", "discord": "discord-interactions"}
+WITH_TESTS_OF_THEIR_OWN = {
+    "adyen": ("Adyen", "test_adyen"),
+    "braintree": ("braintree", "test_braintree"),
+    "discord": ("discord-interactions", "test_discord"),
+    "jira-connect": ("atlassian-jwt", "test_atlassian_connect"),
+    "plivo": ("plivo", "test_plivo"),
+    "sendgrid": ("sendgrid", "test_sendgrid"),
+}
+"""Package and test, by the name of the provider."""
 
 
 def _libraries() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {name: [package] for name, package in WITH_TESTS_OF_THEIR_OWN.items()}
+    found = {name: [package] for name, (package, _) in WITH_TESTS_OF_THEIR_OWN.items()}
     for package, vendor in VENDORS.items():
         found.setdefault(vendor.provider, []).append(package.partition(",")[0])
     return found
@@ -255,20 +263,6 @@ def sent(vendor: Vendor, body: bytes, now: float | None = None) -> Request:
         raise AssertionError(f"the library of {vendor.provider} does not sign")
     signed = vendor.signs(body, time.time() if now is None else now)
     return Request(vendor.provider, "POST", Headers(signed.items()), body)
-
-
-def adyen_item(**changed: Any) -> dict[str, Any]:
-    """A notification item of a payment, not signed."""
-    item = {
-        "pspReference": "7914073381342284",
-        "merchantAccountCode": "TestMerchant",
-        "merchantReference": "TestPayment-1407325143704",
-        "amount": {"value": 1130, "currency": "EUR"},
-        "eventCode": "AUTHORISATION",
-        "success": "true",
-        "eventDate": "2024-01-01T10:00:00+01:00",
-    }
-    return {**item, **changed}
 
 
 def adyen_notification(items: list[dict[str, Any]]) -> bytes:
