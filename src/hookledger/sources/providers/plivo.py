@@ -48,6 +48,9 @@ class PlivoVerifier:
         if not offered or nonce is None:
             missing = NONCE if offered else SIGNATURE
             raise NotVerified(f"the header {missing} is missing", Cause.SIGNATURE_MISSING, place=missing)
+        if "." in nonce:
+            # The end of the last field could be moved there, behind one of the form's own dots.
+            raise malformed(f"the header {NONCE} holds the dot that separates it from the form")
         if request.body and not is_form(request.headers):
             raise malformed("the body is no form, and Plivo signs forms")
         message = _message(self.url, request.query, unverified_form(request.body), wire(nonce))
