@@ -41,6 +41,8 @@ class Scheme:
         key_encoding: how the key is written in the secret.
         key_prefix: what stands before it there, e.g. `whpk_`.
         body_format: how the body is parsed for a signature that is in it.
+        begins: how every body begins, white space aside; for a provider that has us sign, with the same secret, what
+            anybody may ask for. A body that begins otherwise is refused, whoever signed it.
         covers_body: False for a provider whose signature leaves the body out. Whoever sees one request can then
             forge others, so say it in the provider's `cautions`.
 
@@ -61,6 +63,7 @@ class Scheme:
     key_encoding: KeyEncoding = "utf-8"
     key_prefix: str = ""
     body_format: BodyFormat = "json"
+    begins: bytes = b""
     covers_body: bool = True
     template: Template = field(init=False, repr=False)
 

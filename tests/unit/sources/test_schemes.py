@@ -17,6 +17,7 @@ from hookledger.sources.scheme import Scheme, basic, bearer, shared_token
 from hookledger.sources.scheme_signer import SchemeSigner
 from hookledger.sources.scheme_verifier import SchemeVerifier
 from hookledger.sources.secrets import SecretRules, read_secrets
+from hookledger.sources.timestamps import TimestampUnit
 from hookledger.sources.unverified import LARGEST_UNVERIFIED
 
 NOW = 1_700_000_000
@@ -282,3 +283,28 @@ def test_the_rules_of_a_provider_for_its_secrets(rules: SecretRules, secret: Any
     with pytest.raises(SecretError, match=told) as caught:
         read_secrets("shop", secret, "utf-8", rules)
     assert "live_1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "written", "moved"),
+    [
+        ("seconds", str(NOW), 1),
+        ("seconds", str(NOW), 10),
+        ("milliseconds", str(NOW * 1000), 3),
+        ("iso8601", "2023-11-14T22:13:20.123Z", 1),
+        ("iso8601", "2023-11-14T22:13:20.123+00:00", 6),
+        ("iso8601", "2023-11-14T22:13:20.123+00:00", 9),
+    ],
+)
+def test_the_end_of_a_time_cannot_be_moved_into_the_body(unit: TimestampUnit, written: str, moved: int) -> None:
+    places = (Places("X-Sig", "X-Time"),)
+    scheme = Scheme(places, signed="{timestamp}{body}", timestamp_unit=unit, tolerance_past=None, tolerance_future=None)
+    verifier = SchemeVerifier(scheme, [b"key"])
+    signature = hmac.new(b"key", written.encode() + b"{}", "sha256").hexdigest()
+
+    def sent(time: str, body: bytes) -> Request:
+        return Request("s", "POST", Headers([("X-Sig", signature), ("X-Time", time)]), body)
+
+    verifier.verify(sent(written, b"{}"), NOW)
+    with pytest.raises(NotVerified):
+        verifier.verify(sent(written[:-moved], written[-moved:].encode() + b"{}"), NOW)

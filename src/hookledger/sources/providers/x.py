@@ -65,7 +65,14 @@ x = Provider(
     documentation="https://docs.x.com/x-api/webhooks/introduction",
     family=Family.BODY_HMAC,
     # The key is the consumer secret of the app.
-    schemes=Scheme((Places("x-twitter-webhooks-signature"),), encoding="base64", prefixes=("sha256=",), separator=None),
+    schemes=Scheme(
+        (Places("x-twitter-webhooks-signature"),),
+        encoding="base64",
+        prefixes=("sha256=",),
+        separator=None,
+        # The answer to a CRC is a signature that anybody can ask for; no token of a CRC begins like this.
+        begins=b"{",
+    ),
     items=_split,
     event_id=OfItem(_event_id),
     event_type=OfItem(_kind),
