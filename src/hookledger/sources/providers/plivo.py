@@ -131,7 +131,9 @@ plivo = Provider(
     deleted=(),
     survives="The bytes of the form do; a callback has no id, and the nonce is another one for every attempt.",
     cautions="""Callbacks have no version: `delivered` may come before `sent`. Let Plivo send POST; what it sends with
-    GET is not stored. The nonce is not remembered: a captured request can be sent again.""",
+    GET is not stored. Names and values are signed without anything between them: whoever sees one request can
+    send others whose fields, strung together, read the same. The nonce is not
+    remembered: a captured request can be sent again.""",
     unconfirmed=(
         "That a callback is sent again in the same bytes.",
         "Whether messages are signed with V3 as calls are.",
