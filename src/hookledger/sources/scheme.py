@@ -130,6 +130,10 @@ class Scheme:
         found = places.identifier_at.first(parcel)
         return None if found is None else found.decode("utf-8", "surrogateescape")
 
+    def could_be(self, body: bytes) -> bool:
+        """Whether a body begins as all of the provider's do."""
+        return body.lstrip().startswith(self.begins)
+
     def require_key(self, key: bytes) -> None:
         """Raise SecretError, with the end of a sentence, for a key that cannot be used with the algorithm."""
         if self.algorithm in PUBLIC_KEYS:

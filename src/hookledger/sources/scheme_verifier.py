@@ -111,7 +111,7 @@ class SchemeVerifier:
     def _match(self, request: Request) -> tuple[int, bytes | None]:
         """Which key signed the request, and at what time if that is signed."""
         scheme = self.scheme
-        if scheme.begins and not request.body.lstrip().startswith(scheme.begins):
+        if scheme.begins and not scheme.could_be(request.body):
             begins = scheme.begins.decode("latin-1")
             raise NotVerified(f"the body does not begin with {begins!r}, as all of the sender's do", Cause.NO_MATCH)
         parcel = Parcel(request, scheme.body_format)
