@@ -77,6 +77,8 @@ class Scheme:
         for tolerance in (self.tolerance_past, self.tolerance_future):
             if tolerance is not None:
                 require_tolerance(tolerance)
+        if not isinstance(self.begins, bytes):
+            raise SetupError(f"begins={self.begins!r} must be the bytes that every body begins with, such as b'{{'")
         if not self.places:
             raise SetupError("a signature scheme needs the name of the header that holds the signature")
         self._check_items()

@@ -253,6 +253,7 @@ def test_of_two_schemes_in_one_header_the_one_that_came_nearest_tells_the_reason
         ({"algorithm": "token", "places": (Places("X-Sig", "body:at"),)}, "proves nothing"),
         ({"places": (Places("X-Sig", "query:at"),)}, "proves nothing"),
         ({"tolerance_past": 0}, "tolerance=0"),
+        ({"begins": "{"}, "must be the bytes"),
     ],
 )
 def test_a_scheme_that_would_not_check_what_it_seems_to_is_refused(options: dict[str, Any], told: str) -> None:
