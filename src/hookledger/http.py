@@ -97,8 +97,9 @@ class Request:
     method: str
     headers: Headers
     body: bytes = field(repr=False)
-    url: str = ""
-    query: str = ""
+    # Some providers have the secret in the query.
+    url: str = field(default="", repr=False)
+    query: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ def test_headers_are_equal_in_the_same_order_only() -> None:
 def test_secrets_are_not_in_the_repr() -> None:
     request = Request("shop", "POST", Headers([("Authorization", "Bearer hunter2")]), b"body of hunter2")
     assert "hunter2" not in repr(request)
+    # Some providers have their token there.
+    assert "hunter2" not in repr(Request("shop", "POST", Headers(), b"", "https://x/?token=hunter2", "token=hunter2"))
     assert "Authorization" in repr(request)
 
 

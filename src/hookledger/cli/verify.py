@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from hookledger.sources.diagnosis import Diagnosis
     from hookledger.sources.source import Source
 
+LATEST = 253_402_300_800.0
+"""Unix time in seconds from which on no calendar has a year."""
 _METHOD = re.compile(r"[A-Z]{1,20}")
 
 
@@ -105,8 +106,8 @@ def verify(
     found = find(provider)
     if [headers, body, *(secret_file or [])].count(STANDARD_INPUT) > 1:
         raise WrongUse("standard input can be read once: give only one of the files as -")
-    if at is not None and not math.isfinite(at):
-        raise WrongUse("--at must be a Unix time in seconds")
+    if at is not None and not 0 <= at < LATEST:
+        raise WrongUse("--at must be a Unix time in seconds, before the year 10000")
     now = time.time() if at is None else at
     source = source_given(
         found,

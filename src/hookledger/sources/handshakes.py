@@ -24,6 +24,8 @@ LONGEST_CHALLENGE = 4096  # characters
 LARGEST_HANDSHAKE = 64 * 1024
 """Bytes of a body that is parsed to see whether it is an unverified handshake."""
 
+_CRC_TOKEN = re.compile(r"[A-Za-z0-9 _.~+/=:-]{1,512}")
+
 
 def slack_url_verification(request: Request, settings: Settings) -> Response | None:
     """Verified: the body's `challenge` as text. https://docs.slack.dev/reference/events/url_verification"""
@@ -102,13 +104,16 @@ def dropbox_challenge(request: Request, settings: Settings) -> Response | None:
 
 
 def x_crc(request: Request, settings: Settings) -> Response | None:
-    """GET: an HMAC of the parameter `crc_token`, repeated.
+    """GET: an HMAC of the parameter `crc_token`, repeated. Anybody can ask for it, and the key is the one that signs
+    bodies: what could be the body of an event is not signed.
 
     https://docs.x.com/x-api/webhooks/introduction
     """
     token = _query(request).get("crc_token") if request.method == "GET" else None
     if token is None:
         return None
+    if not _CRC_TOKEN.fullmatch(token):
+        return Response(400)
     digest = hmac.digest(settings.key_of(request), token.encode("utf-8", "surrogateescape"), "sha256")
     return _json({"response_token": f"sha256={b64encode(digest).decode()}"})
 

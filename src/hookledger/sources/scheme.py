@@ -41,6 +41,8 @@ class Scheme:
         key_encoding: how the key is written in the secret.
         key_prefix: what stands before it there, e.g. `whpk_`.
         body_format: how the body is parsed for a signature that is in it.
+        begins: how every body begins, white space aside; for a provider that has us sign, with the same secret, what
+            anybody may ask for. A body that begins otherwise is refused, whoever signed it.
         covers_body: False for a provider whose signature leaves the body out. Whoever sees one request can then
             forge others, so say it in the provider's `cautions`.
 
@@ -61,6 +63,7 @@ class Scheme:
     key_encoding: KeyEncoding = "utf-8"
     key_prefix: str = ""
     body_format: BodyFormat = "json"
+    begins: bytes = b""
     covers_body: bool = True
     template: Template = field(init=False, repr=False)
 
@@ -74,6 +77,8 @@ class Scheme:
         for tolerance in (self.tolerance_past, self.tolerance_future):
             if tolerance is not None:
                 require_tolerance(tolerance)
+        if not isinstance(self.begins, bytes):
+            raise SetupError(f"begins={self.begins!r} must be the bytes that every body begins with, such as b'{{'")
         if not self.places:
             raise SetupError("a signature scheme needs the name of the header that holds the signature")
         self._check_items()
@@ -126,6 +131,10 @@ class Scheme:
             return request.headers.get(places.identifier_at.header)
         found = places.identifier_at.first(parcel)
         return None if found is None else found.decode("utf-8", "surrogateescape")
+
+    def could_be(self, body: bytes) -> bool:
+        """Whether a body begins as all of the provider's do."""
+        return body.lstrip().startswith(self.begins)
 
     def require_key(self, key: bytes) -> None:
         """Raise SecretError, with the end of a sentence, for a key that cannot be used with the algorithm."""

@@ -54,8 +54,13 @@ class SchemeSigner:
             now: Unix time in seconds.
             identifier: for schemes that sign an id; without it one is made from the body, so that the same
                 body sent twice is one event sent again.
+
+        Raises:
+            UnreadableBody: for a body that does not begin as all of the provider's do.
         """
         scheme, places = self.scheme, self._places
+        if not scheme.could_be(body):
+            raise UnreadableBody(f"the body does not begin with {scheme.begins.decode('latin-1')!r}")
         timestamp = self._timestamp(now)
         pairs: list[tuple[str, str]] = []
         if places.identifier_at is not None and places.identifier_at.header:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hookledger.errors import Cause, NotVerified, SetupError
 from hookledger.http import Headers, Request
@@ -11,7 +12,7 @@ from hookledger.sources.places import Parcel, Place, missing
 from hookledger.sources.scheme import Scheme
 from hookledger.sources.source import Verified
 from hookledger.sources.template import Part, Rest, message, parts_of
-from hookledger.sources.timestamps import check_age, read_timestamp
+from hookledger.sources.timestamps import check_age, is_whole, read_timestamp
 
 MOST_TIMESTAMPS = 8  # signed timestamps of one request; each costs an HMAC over the whole body
 OPTIONAL_SPACE = b" \t"
@@ -36,6 +37,7 @@ class SchemeVerifier:
         "_comparable",
         "_folds",
         "_item",
+        "_joins",
         "_keyed",
         "_keys",
         "_late",
@@ -61,6 +63,8 @@ class SchemeVerifier:
         self._keyed = scheme.algorithm in DIGESTS
         parts = parts_of(scheme.template)
         self._plain = parts <= {Part.BODY, Part.TIMESTAMP, Part.ID}
+        # With nothing between them, the end of the time could be moved to the beginning of the body.
+        self._joins = (Part.TIMESTAMP, Part.BODY) in pairwise(scheme.template)
         # A time inside the signed body is read once that has verified.
         self._late = Part.TIMESTAMP not in parts and scheme.timestamp_item is None
         self._comparable = comparable(scheme.algorithm, scheme.encoding)
@@ -107,6 +111,9 @@ class SchemeVerifier:
     def _match(self, request: Request) -> tuple[int, bytes | None]:
         """Which key signed the request, and at what time if that is signed."""
         scheme = self.scheme
+        if scheme.begins and not scheme.could_be(request.body):
+            begins = scheme.begins.decode("latin-1")
+            raise NotVerified(f"the body does not begin with {begins!r}, as all of the sender's do", Cause.NO_MATCH)
         parcel = Parcel(request, scheme.body_format)
         for places in scheme.places:
             values = places.at.values(parcel)
@@ -191,7 +198,7 @@ class SchemeVerifier:
     def _check_age(self, timestamp: bytes, now: float) -> None:
         scheme = self.scheme
         seconds = read_timestamp(timestamp, scheme.timestamp_unit)
-        if seconds is None:
+        if seconds is None or (self._joins and not is_whole(timestamp, scheme.timestamp_unit)):
             shown = timestamp[:40].decode("latin-1")
             raise NotVerified(
                 f"the timestamp {shown!r} is not a time in {scheme.timestamp_unit}", Cause.TIMESTAMP_MALFORMED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,6 +14,7 @@ TimestampUnit = Literal["seconds", "milliseconds", "iso8601"]
 UNITS = ("seconds", "milliseconds", "iso8601")
 DEFAULT_TOLERANCE = 300.0  # seconds
 LONGEST_TIMESTAMP = 20  # digits
+_ZONE = re.compile(rb"([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z")
 
 
 def read_timestamp(timestamp: bytes, unit: TimestampUnit) -> float | None:
@@ -28,6 +30,14 @@ def read_timestamp(timestamp: bytes, unit: TimestampUnit) -> float | None:
     if not timestamp.isdigit() or len(timestamp) > LONGEST_TIMESTAMP:
         return None
     return int(timestamp) / (1000 if unit == "milliseconds" else 1)
+
+
+def is_whole(timestamp: bytes, unit: TimestampUnit) -> bool:
+    """Whether a time is written so that nothing could have been taken off its end: with all digits of a time between
+    2001 and 2286, or with its zone."""
+    if unit == "iso8601":
+        return _ZONE.search(timestamp) is not None
+    return len(timestamp) == (13 if unit == "milliseconds" else 10)
 
 
 def write_timestamp(now: float, unit: TimestampUnit) -> str:

@@ -168,8 +168,7 @@ def check_times(claims: Mapping[str, Any], now: float) -> None:
     """
     expires = time_in(claims, "exp")
     if now > expires + SKEW:
-        made = claims.get("iat")
-        age = now - (made if isinstance(made, int | float) and not isinstance(made, bool) else expires)
+        age = now - (time_in(claims, "iat") if "iat" in claims else expires)
         raise NotVerified(
             f"the token is {age:.0f} seconds old, and expired {now - expires:.0f} seconds ago",
             Cause.CLOCK,

@@ -59,8 +59,9 @@ def in_field(name: str) -> Unwrap:
 
 def in_part(name: str) -> Unwrap:
     """The document in a part of a `multipart/form-data` body. https://www.rfc-editor.org/rfc/rfc7578"""
+    # It begins at a line, so that no line is searched from each of its bytes on.
     wanted = re.compile(
-        rb'content-disposition:[^\r\n]*\bname="?' + re.escape(name.encode()) + rb'"?\s*(;|\r|\n|$)', re.I
+        rb'^content-disposition:[^\r\n]*\bname="?' + re.escape(name.encode()) + rb'"?\s*(;|\r|\n|$)', re.I | re.M
     )
 
     def unwrap(headers: Headers, body: bytes) -> bytes:

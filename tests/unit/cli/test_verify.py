@@ -247,6 +247,8 @@ def test_headers_that_stand_elsewhere_than_the_signature_do_not_matter(verify: V
         (("--secret", SECRET, "--at", "nan"), "--at"),
         (("--secret", SECRET, "--url", f"https://[?token={SECRET}"), "the --url is no URL"),
         (("--secret", SECRET, "--at", "yesterday"), "--at"),
+        (("--secret", SECRET, "--at", "1e300"), "--at"),
+        (("--secret", SECRET, "--at", "-1"), "--at"),
         (("--secret", SECRET, "--tolerance", "0"), "above 0"),
         (("--secret", SECRET, "--set", f"a={SECRET}"), "it has none of its own"),
         (("--secret", SECRET, "--secret-file", "-", "--headers", "-"), "standard input can be read once"),

@@ -114,3 +114,16 @@ def test_a_key_is_written_in_hex() -> None:
     for make in (adyen, adyen_platform):
         with pytest.raises(SecretError, match="hex digits"):
             make(secrets="k-test-1")
+
+
+def test_no_field_can_pass_for_another() -> None:
+    # The same bytes are signed: the reference of the merchant holds colons, and what stands between them is moved.
+    source.verifier.verify(sent(item()), NOW)
+    moved = {
+        "pspReference": "8825408195409505:7914073381342284",
+        "originalReference": "TestMerchant",
+        "merchantAccountCode": "order",
+        "merchantReference": "17",
+    }
+    refused(sent(item(**moved)))
+    refused(sent(item(merchantReference="order", amount={"value": "17:1130", "currency": "EUR"})))

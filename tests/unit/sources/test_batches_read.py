@@ -9,6 +9,7 @@ import pytest
 
 from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Headers, Request
+from hookledger.sources import x
 from hookledger.sources.event_reader import EventReader
 from hookledger.sources.fields import OfItem, ProviderField, joined
 from hookledger.sources.items import ItemPaths, Split
@@ -211,3 +212,26 @@ def test_a_body_that_may_be_json_or_a_form_goes_by_its_content_type() -> None:
     assert event_id(b"payload=%7B%22trigger_id%22%3A%22c%22%7D", form) == "c"
     assert found.read(request(b"payload=%7B", form))[0].unreadable is not None
     assert found.read(request(b"trigger_id=b&t=x"))[0].unreadable is not None
+
+
+def test_a_message_of_x_comes_with_the_users_that_it_names() -> None:
+    def message(number: int) -> dict[str, Any]:
+        return {"id": f"m{number}", "message_create": {"sender_id": f"u{number}", "target": {"recipient_id": "me"}}}
+
+    users = {**{f"u{number}": {"name": "a" * 100} for number in range(1000)}, "me": {}}
+    document = {
+        "for_user_id": "me",
+        "direct_message_events": [message(number) for number in range(1000)],
+        "users": users,
+        "apps": 1,
+    }
+    source = x(secrets="k-test-1")
+    request = Request("x", "POST", Headers(), json.dumps(document).encode())
+    read = deliveries(source, request)
+    assert len(read) == 1000
+    assert read[7].data == {
+        "for_user_id": "me",
+        "direct_message_events": [message(7)],
+        "users": {"u7": {"name": "a" * 100}, "me": {}},
+        "apps": 1,
+    }

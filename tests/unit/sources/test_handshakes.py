@@ -8,15 +8,17 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
-from hookledger.errors import SetupError
+from hookledger.errors import NotVerified, SetupError
 from hookledger.http import Headers, Request, Response
-from hookledger.sources import Source, handshakes
+from hookledger.sources import Source, braintree, handshakes, x
 from hookledger.sources.catalogue import provider
 from hookledger.sources.reflection import LONGEST_REFLECTED, reflected
 from hookledger.sources.settings import Handshake, Settings
+from tests.unit.sources.made import NOW
 
 KEY = b"k-test-1"
 
@@ -279,3 +281,34 @@ def test_a_source_answers_probes_and_unverified_handshakes_safely() -> None:
 def test_answers_that_a_provider_would_misunderstand_are_told_at_start(options: dict[str, Any], told: str) -> None:
     with pytest.raises(SetupError, match=told):
         source(**options)
+
+
+def test_a_crc_of_x_signs_nothing_that_could_be_an_event() -> None:
+    source = x(secrets="consumer-secret")
+    forged = b'{"for_user_id":"1","tweet_create_events":[{"id_str":"9"}]}'
+    for token in (forged.decode(), f"\n {forged.decode()}", "[]", '"a"', "\u00e4", "", "a" * 513):
+        answer = source.answer_probe(Request("x", "GET", Headers(), b"", query=urlencode({"crc_token": token})))
+        assert answer is not None, token
+        assert (answer.status, answer.body) == (400, b""), token
+
+
+@pytest.mark.parametrize("token", ["challenge_string", "1", "null", " ", "2026-01-01"])
+def test_the_answer_to_a_crc_of_x_verifies_no_body(token: str) -> None:
+    source = x(secrets="consumer-secret")
+    answer = source.answer_probe(Request("x", "GET", Headers(), b"", query=urlencode({"crc_token": token})))
+    assert answer is not None
+    headers = Headers([("x-twitter-webhooks-signature", document(answer)["response_token"])])
+    with pytest.raises(NotVerified):
+        source.verifier.verify(Request("x", "POST", headers, token.encode()), NOW)
+
+
+def test_the_answer_to_a_challenge_of_braintree_verifies_no_payload() -> None:
+    source = braintree(secrets="private", public_key="public")
+    challenge = "0123456789abcdef0123"
+    answer = source.answer_probe(Request("braintree", "GET", Headers(), b"", query=f"bt_challenge={challenge}"))
+    assert answer is not None
+    assert answer.status == 200
+    for payload in (challenge, challenge + "\n"):
+        body = urlencode({"bt_signature": answer.body.decode(), "bt_payload": payload}).encode()
+        with pytest.raises(NotVerified):
+            source.verifier.verify(Request("braintree", "POST", Headers(), body), NOW)

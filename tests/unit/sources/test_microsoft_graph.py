@@ -149,3 +149,9 @@ def test_an_item_that_is_none_is_one_bad_item() -> None:
 def test_the_end_of_a_subscription_is_told_by_its_type() -> None:
     item = {"subscriptionId": "s-1", "lifecycleEvent": "subscriptionRemoved", "clientState": "new"}
     assert [event.event_type for event in basic.read(sent(item))] == ["subscriptionRemoved"]
+
+
+@pytest.mark.parametrize("tenant", [[], {}, None, 1])
+def test_a_tenant_that_is_no_text_has_no_token(tenant: Any) -> None:
+    bearing = {**RICH, "tenantId": tenant}
+    assert refused(rich(), sent(bearing, validationTokens=[validation()])).cause is Cause.SIGNATURE_MISSING

@@ -17,6 +17,7 @@ from hookledger.sources.scheme import Scheme, basic, bearer, shared_token
 from hookledger.sources.scheme_signer import SchemeSigner
 from hookledger.sources.scheme_verifier import SchemeVerifier
 from hookledger.sources.secrets import SecretRules, read_secrets
+from hookledger.sources.timestamps import TimestampUnit
 from hookledger.sources.unverified import LARGEST_UNVERIFIED
 
 NOW = 1_700_000_000
@@ -189,13 +190,13 @@ def test_a_scheme_without_a_limit_still_wants_a_time() -> None:
         (Places("X-Sig", "X-Time"),), signed="{timestamp}{body}", tolerance_past=None, tolerance_future=None
     )
     verifier = SchemeVerifier(scheme, [b"k"])
-    signature = ("X-Sig", mac(b"5" + BODY).hex())
-    verifier.verify(request(signature, ("X-Time", "5")), NOW)
-    # The boundary between time and body cannot be moved: what is left of the time would be none.
-    body = b"1" + BODY
-    moved = ("X-Sig", mac(b"51" + BODY).hex())
-    verifier.verify(request(moved, ("X-Time", "5"), body=body), NOW)
-    assert refused(verifier, request(moved, ("X-Time", ""), body=b"51" + BODY)).cause is Cause.TIMESTAMP_MALFORMED
+    signature = ("X-Sig", mac(b"1500000000" + BODY).hex())
+    verifier.verify(request(signature, ("X-Time", "1500000000")), NOW)
+    # The boundary between time and body cannot be moved: what is left of the time would be none, or too short.
+    for left in ("", "1", "150000000"):
+        body = b"1500000000"[len(left) :] + BODY
+        sent = request(signature, ("X-Time", left), body=body)
+        assert refused(verifier, sent).cause is Cause.TIMESTAMP_MALFORMED
 
 
 def test_a_written_time_is_signed_as_it_stands() -> None:
@@ -252,6 +253,7 @@ def test_of_two_schemes_in_one_header_the_one_that_came_nearest_tells_the_reason
         ({"algorithm": "token", "places": (Places("X-Sig", "body:at"),)}, "proves nothing"),
         ({"places": (Places("X-Sig", "query:at"),)}, "proves nothing"),
         ({"tolerance_past": 0}, "tolerance=0"),
+        ({"begins": "{"}, "must be the bytes"),
     ],
 )
 def test_a_scheme_that_would_not_check_what_it_seems_to_is_refused(options: dict[str, Any], told: str) -> None:
@@ -282,3 +284,28 @@ def test_the_rules_of_a_provider_for_its_secrets(rules: SecretRules, secret: Any
     with pytest.raises(SecretError, match=told) as caught:
         read_secrets("shop", secret, "utf-8", rules)
     assert "live_1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "written", "moved"),
+    [
+        ("seconds", str(NOW), 1),
+        ("seconds", str(NOW), 10),
+        ("milliseconds", str(NOW * 1000), 3),
+        ("iso8601", "2023-11-14T22:13:20.123Z", 1),
+        ("iso8601", "2023-11-14T22:13:20.123+00:00", 6),
+        ("iso8601", "2023-11-14T22:13:20.123+00:00", 9),
+    ],
+)
+def test_the_end_of_a_time_cannot_be_moved_into_the_body(unit: TimestampUnit, written: str, moved: int) -> None:
+    places = (Places("X-Sig", "X-Time"),)
+    scheme = Scheme(places, signed="{timestamp}{body}", timestamp_unit=unit, tolerance_past=None, tolerance_future=None)
+    verifier = SchemeVerifier(scheme, [b"key"])
+    signature = hmac.new(b"key", written.encode() + b"{}", "sha256").hexdigest()
+
+    def sent(time: str, body: bytes) -> Request:
+        return Request("s", "POST", Headers([("X-Sig", signature), ("X-Time", time)]), body)
+
+    verifier.verify(sent(written, b"{}"), NOW)
+    with pytest.raises(NotVerified):
+        verifier.verify(sent(written[:-moved], written[-moved:].encode() + b"{}"), NOW)

@@ -232,3 +232,8 @@ def test_keys_that_are_of_another_kind_or_weak_are_left_out() -> None:
 def test_what_is_no_set_of_keys_is_503(document: bytes | None) -> None:
     with pytest.raises(KeysUnavailable):
         read_key_set(document, "RS256")
+
+
+def test_a_token_that_was_made_at_no_time_is_refused() -> None:
+    with pytest.raises(NotVerified):
+        check_times({"exp": 1, "iat": 10**400}, NOW)

@@ -6,6 +6,7 @@ import contextlib
 import hmac
 import json
 from base64 import b64encode
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
@@ -183,3 +184,19 @@ def test_plivo_signs_the_sorted_query_and_form_and_a_nonce() -> None:
         assert refused(phone, Request("plivo", "POST", left, good.body)).cause is Cause.SIGNATURE_MISSING
     refused(phone, Request("plivo", "POST", Headers(headers), good.body, query="&" * 5000))
     refused(phone, Request("plivo", "POST", Headers(headers), good.body, query="\ud800=1"))
+
+
+def test_the_end_of_a_form_of_plivo_cannot_be_moved_into_the_nonce() -> None:
+    signed = phone.signed(b"CallUUID=1&Text=pay.no.one", NOW)
+    phone.verifier.verify(replace(signed, query="b=2&a=x%20y"), NOW)
+    nonce = signed.headers.get("X-Plivo-Signature-V3-Nonce")
+    headers = [(name, value) for name, value in signed.headers if "Nonce" not in name]
+    moved = Headers([*headers, ("X-Plivo-Signature-V3-Nonce", f"no.one.{nonce}")])
+    refused(phone, Request("plivo", "POST", moved, b"CallUUID=1&Text=pay"))
+
+
+def test_a_long_line_of_a_part_is_searched_once() -> None:
+    # From each of its beginnings on it would be minutes.
+    head = b"content-disposition:" * 50_000
+    source = dropbox_sign(secrets="k-test-1")
+    refused(source, Request("dropbox-sign", "POST", multipart(), b"--xyz\r\n" + head + b"\r\n\r\n{}\r\n--xyz--"))

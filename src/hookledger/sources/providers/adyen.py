@@ -27,6 +27,7 @@ FIELDS = (
     ("eventCode",),
     ("success",),
 )
+FREE_TEXT = ("merchantReference",)
 ITEMS = ItemPaths(LIST)
 
 
@@ -100,7 +101,8 @@ class AdyenVerifier:
 
 def signed(notification: Any) -> bytes | None:
     """What is signed of a notification: eight fields with colons between, those that are missing as empty ones; None
-    if one of them is no text or whole number."""
+    if one of them is no text or whole number, or if another one than the merchant's reference holds a colon: a part of
+    one field could then pass for another."""
     texts: list[str] = []
     for path in FIELDS:
         value = in_document(notification, path)
@@ -108,7 +110,10 @@ def signed(notification: Any) -> bytes | None:
             value = "true" if value else "false"
         if value is not None and not isinstance(value, str) and (not isinstance(value, int) or abs(value) >= 10**40):
             return None
-        texts.append("" if value is None else str(value))
+        text = "" if value is None else str(value)
+        if ":" in text and path != FREE_TEXT:
+            return None
+        texts.append(text)
     return ":".join(texts).encode("utf-8", "surrogatepass")
 
 

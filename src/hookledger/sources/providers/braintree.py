@@ -26,6 +26,7 @@ from hookledger.storable import identifier
 SIGNATURE, PAYLOAD = "bt_signature", "bt_payload"
 MOST_PAIRS = 20
 DEEPEST = 50
+CHALLENGE = re.compile(r"[a-f0-9]{20,32}\n?")
 _PAYLOAD = re.compile(r"[A-Za-z0-9+=/\n]+")
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
 
@@ -60,6 +61,9 @@ class BraintreeVerifier:
             raise NotVerified(f"the fields {SIGNATURE} and {PAYLOAD} of the form are missing", Cause.SIGNATURE_MISSING)
         if len(signatures) > 1 or len(payloads) > 1 or not _PAYLOAD.fullmatch(payloads[0]):
             raise malformed(f"the field {PAYLOAD} of the form is no base64, or comes twice")
+        if CHALLENGE.fullmatch(payloads[0]):
+            # Anybody can have a challenge signed with the same key.
+            raise malformed(f"the field {PAYLOAD} of the form is no notification, but could be a challenge")
         pairs = [pair.partition("|")[2].encode("utf-8", "surrogatepass") for pair in signatures[0].split("&")]
         payload = payloads[0].encode()
         for number, key in enumerate(self.keys):

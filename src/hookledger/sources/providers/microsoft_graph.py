@@ -67,7 +67,8 @@ class GraphVerifier:
         if self._app_id is not None:
             tenants = self._tenants(body.get("validationTokens"), now)
             for position, item in enumerate(items):
-                if "encryptedContent" in item and item.get("tenantId") not in tenants:
+                tenant = item.get("tenantId")
+                if "encryptedContent" in item and not (isinstance(tenant, str) and tenant in tenants):
                     raise NotVerified(
                         f"notification {position} bears data, and no validation token for its tenant",
                         Cause.SIGNATURE_MISSING,
@@ -102,7 +103,7 @@ class GraphVerifier:
                 return number
         raise NotVerified(f"notification {position} has another clientState than secrets=", Cause.NO_MATCH)
 
-    def _tenants(self, tokens: object, now: float) -> set[object]:
+    def _tenants(self, tokens: object, now: float) -> set[str]:
         """The tenants that there are tokens for; every one of the tokens must be good."""
         if tokens is None:
             return set()

@@ -48,6 +48,9 @@ class PlivoVerifier:
         if not offered or nonce is None:
             missing = NONCE if offered else SIGNATURE
             raise NotVerified(f"the header {missing} is missing", Cause.SIGNATURE_MISSING, place=missing)
+        if "." in nonce:
+            # The end of the last field could be moved there, behind one of the form's own dots.
+            raise malformed(f"the header {NONCE} holds the dot that separates it from the form")
         if request.body and not is_form(request.headers):
             raise malformed("the body is no form, and Plivo signs forms")
         message = _message(self.url, request.query, unverified_form(request.body), wire(nonce))
@@ -128,7 +131,9 @@ plivo = Provider(
     deleted=(),
     survives="The bytes of the form do; a callback has no id, and the nonce is another one for every attempt.",
     cautions="""Callbacks have no version: `delivered` may come before `sent`. Let Plivo send POST; what it sends with
-    GET is not stored. The nonce is not remembered: a captured request can be sent again.""",
+    GET is not stored. Names and values are signed without anything between them: whoever sees one request can
+    send others whose fields, strung together, read the same. The nonce is not
+    remembered: a captured request can be sent again.""",
     unconfirmed=(
         "That a callback is sent again in the same bytes.",
         "Whether messages are signed with V3 as calls are.",

@@ -151,6 +151,7 @@ twilio = Provider(
     survives="""I-Twilio-Idempotency-Token is the same at every attempt of one callback. Without it the bytes of the
     form are the key: the status of a message or call comes again in the same bytes.""",
     cautions="""The header with the id is not signed. Messages have no version: `delivered` may come before `sent`. Let
-    Twilio send POST; what it sends with GET is not stored.""",
+    Twilio send POST; what it sends with GET is not stored. Names and values are signed without anything between them:
+    whoever sees one request can send others whose fields, strung together, read the same.""",
     verified_by=("twilio-python V15, V16, V18",),
 )

@@ -11,6 +11,8 @@ from hookledger.sources.reading import in_document
 from hookledger.storable import identifier
 
 EVENTS = "_events"
+KEYED = ("users", "apps")
+FEW = 20
 IDS = (("id_str",), ("id",), ("status", "id"))
 TIMES = (("timestamp_ms",), ("created_timestamp",))
 
@@ -25,7 +27,34 @@ def _split(body: Any) -> list[Any]:
     if not lists:
         raise UnreadableBody("the body has no list of events, such as 'tweet_create_events'")
     rest = {key: value for key, value in body.items() if key not in lists}
-    return [{**rest, key: [item]} if isinstance(item, dict) else item for key, items in lists.items() for item in items]
+    return [
+        {**_of(rest, item), key: [item]} if isinstance(item, dict) else item
+        for key, items in lists.items()
+        for item in items
+    ]
+
+
+def _of(rest: dict[str, Any], item: Any) -> dict[str, Any]:
+    """What an event comes with, and of many users and apps those that it names: a thousand messages are not to carry a
+    thousand users each."""
+    keyed = [key for key in KEYED if isinstance(rest.get(key), dict) and len(rest[key]) > FEW]
+    if not keyed:
+        return rest
+    named = _texts(item)
+    return {**rest, **{key: {each: rest[key][each] for each in sorted(named & rest[key].keys())} for key in keyed}}
+
+
+def _texts(item: Any) -> set[str]:
+    """All texts in a document."""
+    found: set[str] = set()
+    left = [item]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            found.add(part)
+        elif isinstance(part, dict | list):
+            left.extend(part.values() if isinstance(part, dict) else part)
+    return found
 
 
 def _list(body: dict[str, Any]) -> str | None:
@@ -65,7 +94,14 @@ x = Provider(
     documentation="https://docs.x.com/x-api/webhooks/introduction",
     family=Family.BODY_HMAC,
     # The key is the consumer secret of the app.
-    schemes=Scheme((Places("x-twitter-webhooks-signature"),), encoding="base64", prefixes=("sha256=",), separator=None),
+    schemes=Scheme(
+        (Places("x-twitter-webhooks-signature"),),
+        encoding="base64",
+        prefixes=("sha256=",),
+        separator=None,
+        # The answer to a CRC is a signature that anybody can ask for; no token of a CRC begins like this.
+        begins=b"{",
+    ),
     items=_split,
     event_id=OfItem(_event_id),
     event_type=OfItem(_kind),
