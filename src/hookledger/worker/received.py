@@ -82,7 +82,7 @@ class Received:
 
 def fresh(claimed: Claimed) -> Claimed:
     """The same, without the document that handlers were given before and may have changed."""
-    return replace(claimed, delivery=replace(claimed.delivery))
+    return claimed._replace(delivery=replace(claimed.delivery))
 
 
 def _arrival(row: ClaimedRow) -> int:

@@ -271,6 +271,7 @@ class Worker:
             time_budget=self.settings.time_budget,
             stopping=lambda: self._stopping,
             random=Random(),  # noqa: S311
+            observed=self._observe is not None,
         )
         return Cycle(tools, connector, self.settings.batch, self._told)
 
