@@ -42,6 +42,7 @@ class Claimed(NamedTuple):
         handlers: those that match.
         has_payload: False once retention has dropped the bytes.
         revisited: whether the delivery was claimed, settled or dead before, so that it may have effects already.
+        version_text: its version as the ledger's statements take it.
     """
 
     delivery: Delivery
@@ -50,6 +51,7 @@ class Claimed(NamedTuple):
     handlers: tuple[Handler, ...]
     has_payload: bool = True
     revisited: bool = True
+    version_text: str = ""
 
 
 class Snapshot(NamedTuple):
@@ -72,8 +74,15 @@ class Snapshot(NamedTuple):
     def of(cls, claimed: Claimed, handler: Handler, resource: str, version: Version, *, deleted: bool) -> Snapshot:
         """The snapshot of a delivery."""
         delivery = claimed.delivery
-        key = (handler.name, delivery.source, resource)
-        return cls(claimed, handler, key, (version, delivery.id), version_text(version) or "", deleted)
+        written = claimed.version_text if version is delivery.version else ""
+        return cls(
+            claimed,
+            handler,
+            (handler.name, delivery.source, resource),
+            (version, delivery.id),
+            written or version_text(version) or "",
+            deleted,
+        )
 
     @property
     def resource(self) -> str:

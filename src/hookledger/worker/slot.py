@@ -64,6 +64,10 @@ class Slot:
         """Whether its thread still runs something, as a blocking handler that does not end."""
         return self._thread.busy
 
+    def processor_time(self) -> float:
+        """Seconds that its thread has had a processor; always 0 where the system does not tell. Only while it runs."""
+        return self._thread.processor_time()
+
     async def disconnect(self) -> None:
         """Give the connection back to the pool."""
         await self._call(self.connector.drop)
