@@ -36,7 +36,10 @@ logger = logging.getLogger(__name__)
 def worker(
     inbox: InboxArgument,
     slots: Annotated[
-        int, typer.Option("--slots", min=1, metavar="N", help="How many batches are worked on at the same time.")
+        int,
+        typer.Option(
+            "--slots", min=1, metavar="N", help="How many batches are worked on at the same time, at the most."
+        ),
     ] = 4,
     batch: Annotated[
         int,

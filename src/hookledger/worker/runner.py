@@ -120,7 +120,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._stop_seen = asyncio.Event()
         self._seat = asyncio.Lock()
-        self._turns = Turns(everybody=isinstance(self.engine, AsyncEngine))
+        self._turns = Turns()
         self._poll = self.settings.shortest_poll
         self._until_idle = until_idle
         await self._check()
@@ -276,6 +276,7 @@ class Worker:
         self._wake.set()
         if self._stopping:
             self._stop_seen.set()
+            self._turns.end()
 
     def _make_cycle(self, caller: Caller, connector: Connector) -> Cycle:
         tools = Tools(
