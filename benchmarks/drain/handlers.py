@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from benchmarks.deliveries import EVENT_TYPE, SOURCE
 from benchmarks.ledger import HANDLER
 from hookledger import Delivery, Inbox, hmac_source
+from hookledger.cli.process import freeze_what_is_loaded
 from hookledger.engine import create
 from hookledger.worker import Settled, Worker, WorkerSettings
 
@@ -67,6 +68,7 @@ def drain(url: str, settings: WorkerSettings, insert: bool, asynchronous: bool, 
         size = settings.slots + SPARE_CONNECTIONS
         engine = create(url, asynchronous=True, pool_size=size) if asynchronous else create(url, pool_size=size)
         worker = Worker(inbox, engine, settings)
+        freeze_what_is_loaded()
         if at_most is not None:
             worker = Worker(inbox, engine, settings, observe=_stopping_after(at_most, lambda: worker.stop()))
         await worker.run_until_idle()

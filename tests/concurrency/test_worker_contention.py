@@ -15,8 +15,8 @@ from tests.processes import wait_until
 EVENTS = 1000
 RESOURCES = [f"r{number}" for number in range(5)]
 ACCOUNTS = [f"account-{number}" for number in range(5)]
-PROCESSES = {"one process": (8,), "two processes": (4, 4)}
-"""The slots of each."""
+PROCESSES = {"two processes": (4, 4), "four processes": (1, 1, 1, 1)}
+"""The slots of each. In one process alone, slots whose handlers wait for nothing take turns."""
 
 
 @pytest.mark.parametrize("processes", PROCESSES)

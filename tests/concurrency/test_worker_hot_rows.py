@@ -23,7 +23,7 @@ def test_rows_that_a_handler_writes_for_a_resource_cause_no_standstill(inbox: st
     workplace.make_totals(RESOURCES)
     sent = {f"e{number}": chance.choice(RESOURCES) for number in range(EVENTS)}
     workplace.record(*[document(event, resource, type="add") for event, resource in sent.items()])
-    with workplace.start(inbox, "--slots", "8"):
+    with workplace.start(inbox, "--slots", "4"), workplace.start(inbox, "--slots", "4"):
         wait_until(lambda: not workplace.pending(), 30)
     assert workplace.totals() == Counter(sent.values())
     assert workplace.failures() == []

@@ -52,7 +52,10 @@ def dev(
         ),
     ] = None,
     slots: Annotated[
-        int, typer.Option("--slots", min=1, metavar="N", help="How many batches are worked on at the same time.")
+        int,
+        typer.Option(
+            "--slots", min=1, metavar="N", help="How many batches are worked on at the same time, at the most."
+        ),
     ] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line for each event.")] = False,
     log_level: LogLevelOption = None,

@@ -19,7 +19,7 @@ from hookledger.cli.options import (
     LogLevelOption,
     chosen,
 )
-from hookledger.cli.process import Stopping, leave, run_to_end
+from hookledger.cli.process import Stopping, freeze_what_is_loaded, leave, run_to_end
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -36,12 +36,15 @@ logger = logging.getLogger(__name__)
 def worker(
     inbox: InboxArgument,
     slots: Annotated[
-        int, typer.Option("--slots", min=1, metavar="N", help="How many batches are worked on at the same time.")
+        int,
+        typer.Option(
+            "--slots", min=1, metavar="N", help="How many batches are worked on at the same time, at the most."
+        ),
     ] = 4,
     batch: Annotated[
         int,
         typer.Option("--batch", min=1, metavar="N", help="How many deliveries a slot takes at once."),
-    ] = 100,
+    ] = 200,
     grace: Annotated[
         float,
         typer.Option(
@@ -78,6 +81,7 @@ def worker(
     async def main() -> None:
         await check(loaded, engine)
         announce(loaded, url, slots)
+        freeze_what_is_loaded()
         try:
             await running.run()
         finally:

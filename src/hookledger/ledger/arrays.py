@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -21,6 +22,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import TypeEngine
+
+from hookledger.version import Version
 
 TYPES: dict[str, TypeEngine[Any]] = {
     "text": Text(),
@@ -55,6 +58,11 @@ def rows(name: str, *, number: str | None = None, **columns: str) -> TableValued
 def version_text(version: Iterable[Any] | None) -> str | None:
     """A version as the text of a numeric[]."""
     return None if version is None else "{" + ",".join([str(part) for part in version]) + "}"
+
+
+def version_of(text: str) -> Version:
+    """A version from the text of a numeric[], which takes a fraction of the time that the driver takes for one."""
+    return tuple(map(Decimal, text[1:-1].split(","))) if len(text) > 2 else ()
 
 
 def bound(name: str, columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Any]:

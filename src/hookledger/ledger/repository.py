@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from hookledger.ledger.arrays import array, bound, version_text
+from hookledger.ledger.arrays import array, bound, version_of, version_text
 from hookledger.ledger.statements import Statements, claim_statement, statements
 from hookledger.retry import RetryPolicy
 from hookledger.version import Version
@@ -64,15 +64,15 @@ class Repeated(NamedTuple):
 
 
 class ClaimedRow(NamedTuple):
-    """A row of `claim`, in the order of its columns. `size` is that of the body, None once retention has dropped
-    it; the body of a large one is not there yet."""
+    """A row of `claim`, in the order of its columns. `version` is the text of a numeric[]. `size` is that of the body,
+    None once retention has dropped it; the body of a large one is not there yet."""
 
     id: int
     source: str
     event_id: str
     event_type: str
     resource: str | None
-    version: list[Any] | None
+    version: str | None
     received_at: datetime
     position: int
     payload_id: int
@@ -223,9 +223,15 @@ class Repository:
 
     def hold(self, connection: Connection, ours: Sequence[tuple[int, int]], *, wait: bool = False) -> set[int]:
         """Lock the rows (delivery id, attempts) that are still ours; the ids that were."""
+        if not ours:
+            return set()
+        ids, attempts = zip(*ours, strict=True)
+        if not wait and len(set(attempts)) == 1:
+            alike = {"ids": array(ids), "attempts": attempts[0]}
+            return set(connection.exec_driver_sql(self.sql.hold_alike, alike).scalars())
         statement = self.sql.hold_waiting if wait else self.sql.hold
         result = connection.exec_driver_sql(statement, bound("ours", ("delivery_id", "attempts"), ours))
-        return {row[0] for row in result}
+        return set(result.scalars())
 
     def look_up(self, connection: Connection, events: Sequence[tuple[str, str]]) -> set[EffectKey]:
         """Outcomes that the events (source, event_id) have already."""
@@ -242,7 +248,7 @@ class Repository:
             self.sql.lock_states, bound("state", ("handler", "source", "resource"), states)
         )
         return {
-            (handler, source, resource): Watermark(None if version is None else tuple(version), delivery_id)
+            (handler, source, resource): Watermark(None if version is None else version_of(version), delivery_id)
             for handler, source, resource, version, delivery_id in result
         }
 

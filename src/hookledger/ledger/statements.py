@@ -269,7 +269,8 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
     d, p = t.deliveries.c, t.payloads.c
     size = func.octet_length(p.body)
     return select(
-        *(d.id, d.source, d.event_id, d.event_type, d.resource, d.version, d.received_at, d.position, d.payload_id),
+        *(d.id, d.source, d.event_id, d.event_type, d.resource, cast(d.version, Text).label("version")),
+        *(d.received_at, d.position, d.payload_id),
         *(cast(p.headers, Text).label("headers"), size.label("size")),
         case((size <= literal_column(str(LARGEST_COMMON)), p.body)).label("body"),
         *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.due_at),
@@ -368,6 +369,19 @@ def hold(t: Tables) -> ClauseElement:
     )
 
 
+def hold_alike(t: Tables) -> ClauseElement:
+    """As `hold`, for rows to which our claim wrote the same number of attempts: as most have."""
+    p = t.pending.c
+    return (
+        select(p.delivery_id)
+        .where(
+            p.delivery_id == any_(bindparam("ids", type_=BIGINTS)),
+            p.attempts == bindparam("attempts", type_=TYPES["integer"]),
+        )
+        .with_for_update(skip_locked=True)
+    )
+
+
 def hold_waiting(t: Tables) -> ClauseElement:
     """As `hold`, but wait for a claim that looks at the row for a moment; in the order of the ids."""
     ours = rows("ours", delivery_id="bigint", attempts="integer")
@@ -409,7 +423,7 @@ def lock_states(t: Tables) -> ClauseElement:
     states = rows("state", handler="text", source="text", resource="text")
     r = t.resource_state
     return (
-        select(r.c.handler, r.c.source, r.c.resource, r.c.version, r.c.delivery_id)
+        select(r.c.handler, r.c.source, r.c.resource, cast(r.c.version, Text), r.c.delivery_id)
         .join_from(
             states,
             r,
@@ -584,6 +598,7 @@ class Statements:
     read_bodies: str
     claim_one: str
     hold: str
+    hold_alike: str
     hold_waiting: str
     look_up: str
     insert_states: str

@@ -29,6 +29,7 @@ Deleted = str | Sequence[str] | Callable[[Delivery], bool]
 """Patterns of event types, or a function of the delivery."""
 
 PAYLOAD = "payload"
+NO_HEADERS = Headers()
 """The field of a form that holds the JSON, with senders that send either."""
 
 
@@ -96,7 +97,7 @@ class EventReader:
         """
         if self._items is not None:
             return self._items.document(delivery.body, delivery.position)
-        headers = delivery.headers if self._format == "json-or-form" else Headers()
+        headers = delivery.headers if self._format == "json-or-form" else NO_HEADERS
         return self._parse(delivery.body, headers)[0]
 
     def _parse(self, body: bytes, headers: Headers) -> tuple[Any, Lookup]:

@@ -14,7 +14,6 @@ from typing import Any
 from hookledger.errors import UnreadableBody
 from hookledger.handlers import NO_HANDLER, Handler, Kind
 from hookledger.inbox import Inbox
-from hookledger.ledger.arrays import version_text
 from hookledger.ledger.failure import is_conflict
 from hookledger.ledger.repository import (
     AddedNumber,
@@ -36,6 +35,12 @@ from hookledger.worker.read import numbers_to_add, read_snapshot
 from hookledger.worker.state import snapshot_state
 from hookledger.worker.transaction import HandlerConnection, Spoiled, lost_error
 
+SNAPSHOT, ACCUMULATE = Kind.SNAPSHOT, Kind.ACCUMULATE
+APPLIED, STALE, SUPERSEDED, IGNORED = [
+    outcome.value for outcome in (Outcome.APPLIED, Outcome.STALE, Outcome.SUPERSEDED, Outcome.IGNORED)
+]
+# As they stand in the ledger. Looked up once: a member of an enum costs a call each time.
+
 
 class Conflict(Exception):
     """A deadlock or serialization failure: the whole batch is run again, and nobody is charged."""
@@ -51,6 +56,8 @@ class Tools:
     time_budget: float
     stopping: Callable[[], bool]
     random: Random
+    observed: bool = True
+    """Whether anybody is told of what succeeds; what fails is always told, for the log."""
 
 
 @dataclass
@@ -83,7 +90,7 @@ class Batch:
     _snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
     _watermarks: dict[StateKey, Watermark] = field(default_factory=dict)
     _decided: set[StateKey] = field(default_factory=set)
-    _spent: float = 0.0
+    _deadline: float = 0.0
 
     def work(self) -> BatchReport:
         """Do all of it within the open transaction.
@@ -93,6 +100,7 @@ class Batch:
             Spoiled: a handler ended the transaction.
             DBAPIError: a statement of ours failed, or the connection is gone.
         """
+        self.connection.begin_batch()
         held = self._hold()
         done = self._look_up_and_lock(held)
         contests: dict[StateKey, list[Snapshot]] = {}
@@ -102,9 +110,9 @@ class Batch:
             if not claimed.has_payload:
                 continue
             for handler in claimed.handlers:
-                if handler.name in self.refused or _effect_key(claimed, handler.name) in done:
+                if handler.name in self.refused or (done and _effect_key(claimed, handler.name) in done):
                     continue
-                if handler.kind is Kind.ACCUMULATE:
+                if handler.kind is ACCUMULATE:
                     self._accumulate(claimed, handler)
                     continue
                 of_handler = self._snapshots.get((claimed.delivery.id, handler.name))
@@ -117,7 +125,9 @@ class Batch:
         ours = [(claimed.delivery.id, claimed.attempts) for claimed in self.claimed]
         held = hold(self.connection, self.tools.repository, ours)
         self.report.lost = len(ours) - len(held)
-        return sorted([claimed for claimed in self.claimed if claimed.delivery.id in held], key=_in_turn)
+        still_ours = [claimed for claimed in self.claimed if claimed.delivery.id in held]
+        still_ours.sort(key=_in_turn)
+        return still_ours
 
     def _look_up_and_lock(self, held: list[Claimed]) -> set[EffectKey]:
         for claimed in held:
@@ -157,7 +167,7 @@ class Batch:
             self._fail(claimed, handler, UnreadableBody("retention has dropped the payload of this delivery"))
         elif handler.name in self.refused:
             self._fail(claimed, handler, self.refused[handler.name])
-        elif handler.kind is Kind.SNAPSHOT:
+        elif handler.kind is SNAPSHOT:
             try:
                 snapshot = read_snapshot(claimed, handler)
                 refuse_far_future(snapshot, self.tools.inbox.future_tolerance)
@@ -176,11 +186,11 @@ class Batch:
         for snapshot, error in decided.uncomparable:
             self._fail(snapshot.claimed, snapshot.handler, error)
         for snapshot in decided.stale:
-            self._settle(snapshot.claimed, snapshot.handler, Outcome.STALE, snapshot)
+            self._settle(snapshot.claimed, snapshot.handler, STALE, snapshot)
         applied = False
         for snapshot in decided.candidates:
             if applied:
-                self._settle(snapshot.claimed, snapshot.handler, Outcome.SUPERSEDED, snapshot)
+                self._settle(snapshot.claimed, snapshot.handler, SUPERSEDED, snapshot)
             elif self._may_run(snapshot.claimed):
                 applied = self._apply(snapshot)
 
@@ -190,17 +200,15 @@ class Batch:
         if succeeded:
             self.states.append(
                 NewState(
-                    handler.name,
-                    claimed.delivery.source,
-                    snapshot.resource,
-                    version_text(snapshot.version) or "",
+                    *snapshot.state_key,
+                    snapshot.version_text,
                     claimed.delivery.id,
                     snapshot.deleted,
                     snapshot.deleted or state is not None,
                     None if snapshot.deleted else state,
                 )
             )
-            self._settle(claimed, handler, Outcome.APPLIED, snapshot)
+            self._settle(claimed, handler, APPLIED, snapshot)
         return succeeded
 
     def _accumulate(self, claimed: Claimed, handler: Handler) -> None:
@@ -209,7 +217,7 @@ class Batch:
         succeeded, numbers = self._run(claimed, handler, lambda returned: numbers_to_add(claimed, handler, returned))
         if succeeded:
             self.numbers += numbers
-            self._settle(claimed, handler, Outcome.APPLIED, None)
+            self._settle(claimed, handler, APPLIED, None)
 
     def _may_run(self, claimed: Claimed) -> bool:
         """Whether there is time. A delivery that was begun gets all its handlers, else one that always fails could
@@ -218,7 +226,10 @@ class Batch:
             self.untouched.add(claimed.delivery.id)
             return False
         if claimed.delivery.id not in self._begun:
-            if self._begun and self._spent >= self.tools.time_budget:
+            now = time.monotonic()
+            if not self._begun:
+                self._deadline = now + self.tools.time_budget
+            elif now >= self._deadline:
                 self.untouched.add(claimed.delivery.id)
                 return False
             self._begun.add(claimed.delivery.id)
@@ -227,9 +238,8 @@ class Batch:
     def _run(self, claimed: Claimed, handler: Handler, read: Callable[[Any], Any]) -> tuple[bool, Any]:
         """Call the handler in its savepoint; whether it succeeded, and what `read` made of its return value."""
         connection = self.connection
-        started = time.monotonic()
-        self.running = claimed
         connection.enter()
+        self.running = claimed
         try:
             result = read(self.tools.caller.call(handler, claimed.delivery, connection))
             connection.leave(check_deferred=self.alone)
@@ -243,7 +253,6 @@ class Batch:
             return True, result
         finally:
             connection.take_over()
-            self._spent += time.monotonic() - started
 
     def _take_back(self, claimed: Claimed, handler: Handler, error: BaseException) -> None:
         """Take back what a handler wrote and note its failure, unless the failure is not the handler's own.
@@ -275,14 +284,13 @@ class Batch:
         self.running = None
         return spoiled
 
-    def _settle(self, claimed: Claimed, handler: Handler, outcome: Outcome, snapshot: Snapshot | None) -> None:
+    def _settle(self, claimed: Claimed, handler: Handler, outcome: str, snapshot: Snapshot | None) -> None:
         delivery = claimed.delivery
-        version = None if snapshot is None else version_text(snapshot.version)
-        self.effects.append(
-            NewEffect(delivery.source, delivery.event_id, handler.name, delivery.id, outcome.value, version)
-        )
-        resource = delivery.resource if snapshot is None else snapshot.resource
-        self.report.settled.append(told(delivery, handler.name, outcome.value, resource=resource))
+        version = None if snapshot is None else snapshot.version_text
+        self.effects.append(NewEffect(delivery.source, delivery.event_id, handler.name, delivery.id, outcome, version))
+        if self.tools.observed:
+            resource = delivery.resource if snapshot is None else snapshot.resource
+            self.report.settled.append(told(delivery, handler.name, outcome, resource=resource))
 
     def _fail(
         self, claimed: Claimed, handler: Handler, error: BaseException, first: BaseException | None = None
@@ -295,12 +303,13 @@ class Batch:
             self.failures[delivery_id] = left
 
     def _write(self, held: list[Claimed], done: set[EffectKey]) -> None:
+        self.connection.release()
         settled: list[int] = []
         given_back: list[GivenBack] = []
         failed: list[Claimed] = []
         for claimed in held:
             delivery_id = claimed.delivery.id
-            if delivery_id in self.failures and not self._dies_too_early(claimed):
+            if self.failures and delivery_id in self.failures and not self._dies_too_early(claimed):
                 failed.append(claimed)
             elif delivery_id in self.untouched:
                 given_back.append(GivenBack(delivery_id, claimed.attempts, 1, claimed.last_error))
@@ -330,9 +339,9 @@ class Batch:
 
     def _ignore(self, claimed: Claimed) -> None:
         delivery = claimed.delivery
-        outcome = Outcome.IGNORED.value
-        self.effects.append(NewEffect(delivery.source, delivery.event_id, NO_HANDLER, delivery.id, outcome, None))
-        self.report.settled.append(told(delivery, NO_HANDLER, outcome))
+        self.effects.append(NewEffect(delivery.source, delivery.event_id, NO_HANDLER, delivery.id, IGNORED, None))
+        if self.tools.observed:
+            self.report.settled.append(told(delivery, NO_HANDLER, IGNORED))
 
 
 def _effect_key(claimed: Claimed, handler: str) -> EffectKey:

@@ -45,8 +45,8 @@ class Caller:
         Raises:
             Whatever the handler raised.
         """
-        if handler.takes is Connection:
-            return self._blocking(lambda: handler.function(delivery, connection))
+        if handler.takes is Connection and self._loop is None:
+            return contextvars.copy_context().run(handler.function, delivery, connection)
         if issubclass(handler.takes, AsyncConnection):
             assert self._engine is not None
             return await_only(handler.function(delivery, AsyncConnection(self._engine, connection)))

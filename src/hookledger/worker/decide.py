@@ -4,8 +4,8 @@ resource it says which one stays, so the end state does not depend on the order 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from hookledger.errors import Reject, UncomparableVersion
 from hookledger.ledger.repository import Watermark
@@ -13,8 +13,7 @@ from hookledger.version import comparable, in_words, seconds_ahead
 from hookledger.worker.outcome import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
+class Contest(NamedTuple):
     """The snapshots of one resource in a batch, for one handler.
 
     Args:
@@ -34,8 +33,12 @@ def contest(snapshots: Sequence[Snapshot], watermark: Watermark) -> Contest:
     A delivery that is itself the watermark is no staler than it: it may run again, as after its effects were
     forgotten.
     """
-    if len(snapshots) == 1 and watermark.version is None:
-        return Contest((snapshots[0],), (), ())
+    if len(snapshots) == 1:
+        (only,) = snapshots
+        if watermark.version is None:
+            return Contest((only,), (), ())
+        if len(only.version) == len(watermark.version) and only.rank >= (watermark.version, watermark.delivery_id or 0):
+            return Contest((only,), (), ())
     in_order = sorted(snapshots, key=lambda snapshot: snapshot.claimed.delivery.id)
     shape = watermark.version if watermark.version is not None else in_order[0].version
     fitting: list[Snapshot] = []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hookledger.delivery import Delivery
 from hookledger.handlers import Handler
+from hookledger.ledger.arrays import version_text
 from hookledger.ledger.repository import StateKey
 from hookledger.version import Version
 from hookledger.worker.fingerprint import in_words
@@ -30,8 +32,7 @@ class DeathReason(enum.StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A delivery that is ours until the due time that the claim wrote.
 
     Args:
@@ -41,6 +42,7 @@ class Claimed:
         handlers: those that match.
         has_payload: False once retention has dropped the bytes.
         revisited: whether the delivery was claimed, settled or dead before, so that it may have effects already.
+        version_text: its version as the ledger's statements take it.
     """
 
     delivery: Delivery
@@ -49,27 +51,48 @@ class Claimed:
     handlers: tuple[Handler, ...]
     has_payload: bool = True
     revisited: bool = True
+    version_text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A delivery as one snapshot handler orders it."""
+class Snapshot(NamedTuple):
+    """A delivery as one snapshot handler orders it.
+
+    Args:
+        state_key: the row of resource_state that it is about.
+        rank: what is compared: the higher version wins, on equal versions the later arrival.
+        version_text: the version as the ledger's statements take it.
+    """
 
     claimed: Claimed
     handler: Handler
-    resource: str
-    version: Version
+    state_key: StateKey
+    rank: tuple[Version, int]
+    version_text: str
     deleted: bool
 
-    @property
-    def state_key(self) -> StateKey:
-        """The row of resource_state that it is about."""
-        return self.handler.name, self.claimed.delivery.source, self.resource
+    @classmethod
+    def of(cls, claimed: Claimed, handler: Handler, resource: str, version: Version, *, deleted: bool) -> Snapshot:
+        """The snapshot of a delivery."""
+        delivery = claimed.delivery
+        written = claimed.version_text if version is delivery.version else ""
+        return cls(
+            claimed,
+            handler,
+            (handler.name, delivery.source, resource),
+            (version, delivery.id),
+            written or version_text(version) or "",
+            deleted,
+        )
 
     @property
-    def rank(self) -> tuple[Version, int]:
-        """What is compared: the higher version wins, on equal versions the later arrival."""
-        return self.version, self.claimed.delivery.id
+    def resource(self) -> str:
+        """What it is about."""
+        return self.state_key[2]
+
+    @property
+    def version(self) -> Version:
+        """What orders it."""
+        return self.rank[0]
 
 
 @dataclass(frozen=True, slots=True)

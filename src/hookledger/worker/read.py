@@ -35,7 +35,7 @@ def read_snapshot(claimed: Claimed, handler: Handler) -> Snapshot:
             "event types"
         )
     deleted = delivery.deleted if handler.deleted is None else bool(handler.deleted(delivery))
-    return Snapshot(claimed, handler, resource, version, deleted)
+    return Snapshot.of(claimed, handler, resource, version, deleted=deleted)
 
 
 def numbers_to_add(claimed: Claimed, handler: Handler, returned: Any) -> list[AddedNumber]:

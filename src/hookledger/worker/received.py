@@ -10,6 +10,7 @@ from typing import Any
 from hookledger.delivery import Delivery
 from hookledger.errors import UnreadableBody
 from hookledger.inbox import Inbox
+from hookledger.ledger.arrays import version_of
 from hookledger.ledger.repository import ClaimedRow
 from hookledger.worker.outcome import Claimed
 
@@ -64,7 +65,7 @@ class Received:
             event_id=row.event_id,
             event_type=row.event_type,
             resource=row.resource,
-            version=None if row.version is None else tuple(row.version),
+            version=None if row.version is None else version_of(row.version),
             received_at=row.received_at,
             position=row.position,
             attempt=attempts,
@@ -74,7 +75,9 @@ class Received:
             is_deleted=_not_deleted if source is None else source.deleted,
         )
         handlers = self._inbox.handlers_for(row.source, row.event_type)
-        return Claimed(delivery, attempts, row.last_error, handlers, row.size is not None, row.revisited)
+        return Claimed(
+            delivery, attempts, row.last_error, handlers, row.size is not None, row.revisited, row.version or ""
+        )
 
     def _is_read(self, row: ClaimedRow) -> bool:
         return row.body is not None or row.size is None or row.payload_id in self._large
@@ -82,7 +85,7 @@ class Received:
 
 def fresh(claimed: Claimed) -> Claimed:
     """The same, without the document that handlers were given before and may have changed."""
-    return replace(claimed, delivery=replace(claimed.delivery))
+    return claimed._replace(delivery=replace(claimed.delivery))
 
 
 def _arrival(row: ClaimedRow) -> int:

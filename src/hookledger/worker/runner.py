@@ -27,6 +27,7 @@ from hookledger.worker.listen import Listener
 from hookledger.worker.outcome import Settled
 from hookledger.worker.settings import WorkerSettings
 from hookledger.worker.slot import Slot
+from hookledger.worker.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._stop_seen = asyncio.Event()
         self._seat = asyncio.Lock()
+        self._turns = Turns()
         self._poll = self.settings.shortest_poll
         self._until_idle = until_idle
         await self._check()
@@ -215,18 +217,29 @@ class Worker:
             await asyncio.get_running_loop().run_in_executor(None, refund)
 
     async def _slot(self, slot: Slot) -> None:
+        try:
+            await self._work_in(slot)
+        finally:
+            self._turns.pass_on(slot)
+
+    async def _work_in(self, slot: Slot) -> None:
         pause = SHORTEST_PAUSE
-        while not self._stopping:
+        while True:
+            await self._turns.take(slot)
+            if self._stopping:
+                return
             try:
                 claimed = await slot.run()
             except (SQLAlchemyError, psycopg.Error, OSError) as error:
                 cause = getattr(error, "orig", None) or error
                 logger.warning("slot %d cannot work, trying again: %s", slot.number, str(cause).strip())
+                self._turns.pass_on(slot)
                 await self._pause(pause * (0.5 + _chance.random()))
                 pause = min(LONGEST_PAUSE, pause * 2)
                 continue
             pause = SHORTEST_PAUSE
             if claimed:
+                self._turns.keep(slot)
                 self._poll = self.settings.shortest_poll
                 if slot.cycle.claimed_all:
                     # There may be more: whoever sits idle may look.
@@ -234,6 +247,7 @@ class Worker:
             elif self._until_idle:
                 return
             else:
+                self._turns.pass_on(slot)
                 await self._idle()
 
     async def _idle(self) -> None:
@@ -262,6 +276,7 @@ class Worker:
         self._wake.set()
         if self._stopping:
             self._stop_seen.set()
+            self._turns.end()
 
     def _make_cycle(self, caller: Caller, connector: Connector) -> Cycle:
         tools = Tools(
@@ -271,6 +286,7 @@ class Worker:
             time_budget=self.settings.time_budget,
             stopping=lambda: self._stopping,
             random=Random(),  # noqa: S311
+            observed=self._observe is not None,
         )
         return Cycle(tools, connector, self.settings.batch, self._told)
 

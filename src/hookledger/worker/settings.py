@@ -24,7 +24,7 @@ class WorkerSettings:
     """
 
     slots: int = 4
-    batch: int = 100
+    batch: int = 200
     time_budget: float = 1.0
     grace: float = 30.0
     shortest_poll: float = 0.05

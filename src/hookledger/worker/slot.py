@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -63,6 +64,12 @@ class Slot:
     def busy(self) -> bool:
         """Whether its thread still runs something, as a blocking handler that does not end."""
         return self._thread.busy
+
+    def processor_time(self) -> float:
+        """Seconds that what it runs in has had a processor: its thread, and on an asynchronous engine the event loop,
+        from which this must be called."""
+        own = self._thread.processor_time()
+        return own + time.thread_time() if self._is_async else own
 
     async def disconnect(self) -> None:
         """Give the connection back to the pool."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,14 @@ class DaemonThread(concurrent.futures.Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the thread end after what it was given; never waits for it."""
         self._calls.put(None)
+
+    def processor_time(self) -> float:
+        """Seconds that the thread has had a processor; always 0 where the system does not tell."""
+        identity = self._thread.ident
+        # A thread that has ended must not be asked for: that may crash the process.
+        if identity is None or not self._thread.is_alive() or not hasattr(time, "pthread_getcpuclockid"):
+            return 0.0
+        return time.clock_gettime(time.pthread_getcpuclockid(identity))
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:

@@ -7,6 +7,7 @@ and close are refused. A handler that never touches the connection costs no stat
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.util import await_only
 
 from hookledger.errors import ErrorSwallowed, HandlerError, TransactionEnded
 from hookledger.handlers import Handler
@@ -37,6 +39,12 @@ _RAISE_GUARD = f"""
 """A cursor that outlives its transaction is run to its end by COMMIT, and this one fails there: so PostgreSQL
 itself refuses the commit of whoever has the driver's connection, before the writes of other handlers are kept
 without the ledger's. https://www.postgresql.org/docs/current/sql-declare.html"""
+
+DEEPEST = 64
+"""Savepoints of handlers that succeeded, before they are released together: each is nested into the one before, which
+saves its release a round trip of its own, and PostgreSQL keeps as many subtransactions of a transaction at hand.
+https://www.postgresql.org/docs/current/subxacts.html"""
+SAVEPOINTS = tuple([f"{SAVEPOINT}_{number}" for number in range(DEEPEST + 1)])
 
 ON_THE_DRIVER = "the handler ended the transaction on the driver's connection"
 
@@ -68,6 +76,7 @@ class HandlerConnection(Connection):
         self.running = False
         self.touched = False
         self.guarded = False
+        self._kept = 0
         self.ended: str | None = None
         self.first_error: BaseException | None = None
         super().__init__(engine)
@@ -79,8 +88,35 @@ class HandlerConnection(Connection):
         if not event.contains(engine, "handle_error", _note_error):
             event.listen(engine, "handle_error", _note_error)
 
+    def begin_batch(self) -> None:
+        """A transaction has begun, in which no handler has run yet."""
+        self._kept = 0
+
+    def release(self) -> None:
+        """Release the savepoints of the handlers that succeeded.
+
+        Raises:
+            DBAPIError: if they are gone, because one of those handlers ended the transaction unseen; or if the
+                connection is gone.
+        """
+        if not self._kept:
+            return
+        self._kept = 0
+        try:
+            self._run(f"RELEASE SAVEPOINT {SAVEPOINTS[0]}")
+        except psycopg.Error as error:
+            if self.lost:
+                raise lost_error(error) from error
+            raise OperationalError("the release of savepoints", None, error, hide_parameters=True) from error
+
     def enter(self) -> None:
-        """A handler begins."""
+        """A handler begins.
+
+        Raises:
+            DBAPIError: as `release` does.
+        """
+        if self._kept >= DEEPEST:
+            self.release()
         self.running = True
         self._options = self._execution_options
         self.touched = False
@@ -89,7 +125,8 @@ class HandlerConnection(Connection):
         self.first_error = None
 
     def leave(self, *, check_deferred: bool = False) -> None:
-        """The handler returned: keep its writes.
+        """The handler returned: keep its writes. Unless it may have done more than can be seen from here, its savepoint
+        is released later, together with those of others.
 
         Args:
             check_deferred: see now to the constraints that are otherwise checked at the commit, where it could
@@ -103,7 +140,9 @@ class HandlerConnection(Connection):
             DBAPIError: if the connection is gone.
         """
         self.take_over()
-        if not self.touched and self.ended is None and self._is_as_we_left_it():
+        plain = not self.guarded and not check_deferred
+        if (plain or not self.touched) and self.ended is None and self._is_as_we_left_it():
+            self._kept += self.touched
             return
         self._check_alive()
         if self.ended is not None:
@@ -121,7 +160,7 @@ class HandlerConnection(Connection):
                 self._run(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}_check")
             if self.guarded:
                 self._run(f"CLOSE {GUARD}")
-            self._run(f"RELEASE SAVEPOINT {SAVEPOINT}")
+            self._run(f"RELEASE SAVEPOINT {SAVEPOINTS[self._kept]}")
         except psycopg.Error as error:
             self._check_alive()
             if error.sqlstate == NO_SAVEPOINT:
@@ -141,8 +180,8 @@ class HandlerConnection(Connection):
             nested.rollback()
         if self.touched:
             try:
-                self._run(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
-                self._run(f"RELEASE SAVEPOINT {SAVEPOINT}")
+                self._run(f"ROLLBACK TO SAVEPOINT {SAVEPOINTS[self._kept]}")
+                self._run(f"RELEASE SAVEPOINT {SAVEPOINTS[self._kept]}")
             except psycopg.Error:
                 self._check_alive()
                 raise Spoiled(TransactionEnded(ON_THE_DRIVER)) from None
@@ -246,17 +285,16 @@ class HandlerConnection(Connection):
         return int(self._driver().pgconn.transaction_status)
 
     def _run(self, statement: str) -> None:
-        # Past SQLAlchemy, whose own savepoints a handler may be about to nest into this one.
-        cursor = super().connection.cursor()
-        try:
-            cursor.execute(statement)
-        finally:
-            cursor.close()
+        # Past SQLAlchemy, whose own savepoints a handler may be about to nest into this one. Never prepared: that would
+        # push handlers' statements out of the driver's store of them.
+        ran = self._driver().execute(statement, prepare=False)
+        if isawaitable(ran):
+            await_only(ran)
 
     def _touch(self) -> None:
         if not self.touched:
             self.touched = True
-            self._run(f"SAVEPOINT {SAVEPOINT}")
+            self._run(f"SAVEPOINT {SAVEPOINTS[self._kept]}")
 
     def _before_statement(self, _: Connection, cursor: DBAPICursor, statement: str, *rest: Any) -> None:
         if not self.running:

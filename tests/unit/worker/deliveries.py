@@ -44,4 +44,5 @@ def claimed(given: Delivery | None = None, *, attempts: int = 1) -> Claimed:
 
 def snapshot(id: int, version: Version, *, deleted: bool = False, handled_by: Handler | None = None) -> Snapshot:
     """A snapshot of the resource r1."""
-    return Snapshot(claimed(delivery(id, version=version)), handled_by or handler(), "r1", version, deleted)
+    given = claimed(delivery(id, version=version))
+    return Snapshot.of(given, handled_by or handler(), "r1", version, deleted=deleted)
