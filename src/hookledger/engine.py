@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from hookledger.errors import DatabaseUnreachable, SetupError
+from hookledger.errors import DatabaseNotGiven, DatabaseUnreachable, SetupError
 
 DRIVER = "postgresql+psycopg"
 TAKEN = ("postgresql", "postgres", DRIVER)
@@ -41,12 +41,13 @@ def database_url(given: URL | str | None = None) -> URL:
             percent-encoded, as in every URL.
 
     Raises:
-        SetupError: if there is none, or it is for another database or driver.
+        DatabaseNotGiven: if there is none.
+        SetupError: if it is for another database or driver.
     """
     if not isinstance(given, URL):
         text = (given or os.environ.get("DATABASE_URL") or "").strip()
         if not text:
-            raise SetupError(f"no database is given: set DATABASE_URL or --database-url, e.g. {EXAMPLE}")
+            raise DatabaseNotGiven(f"no database is given: set DATABASE_URL or --database-url, e.g. {EXAMPLE}")
         try:
             given = make_url(text)
         except (ArgumentError, ValueError):

@@ -3,6 +3,7 @@
 HookledgerError
 ├── SetupError                    wrong configuration, told at start
 │   ├── SecretError               a secret is empty, blank or wrongly spelled
+│   ├── DatabaseNotGiven          neither an argument nor DATABASE_URL names one
 │   ├── DatabaseUnreachable       no server answers at the given URL
 │   └── SchemaError               the ledger's schema is missing, older or newer than the code
 ├── Refused                       a request that does not get in; carries the HTTP status
@@ -40,6 +41,10 @@ class SetupError(HookledgerError):
 
 class SecretError(SetupError):
     """A secret is empty, blank or wrongly spelled. Give the source the secret as the provider shows it."""
+
+
+class DatabaseNotGiven(SetupError):
+    """No URL of a database is given. Set DATABASE_URL."""
 
 
 class DatabaseUnreachable(SetupError):

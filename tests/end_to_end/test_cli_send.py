@@ -93,7 +93,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_is_sent_verifies_and_is_the_file_byte_for_byte(project: Project, listening: Listening, name: str) -> None:
     done = project.run("send", "hooks:inbox", name, "event.json", "--url", listening.url)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "200 OK\nok\n"
     request = listening.request
     assert request.url == f"/webhooks/{name}"
@@ -110,10 +110,18 @@ def test_from_standard_input(project: Project, listening: Listening) -> None:
 
 def test_event_and_id_of_github(project: Project, listening: Listening) -> None:
     common = ("send", "hooks:inbox", "acme-github", "event.json", "--url", listening.url)
-    for more in ((), (), ("--event", "push", "--id", "given-id")):
-        assert project.run(*common, *more).returncode == 0
-    first, again, given = [request.headers for request in listening.requests]
-    assert first.get("x-github-delivery") == again.get("x-github-delivery")
+    project.write("event.json", b'{"action":"opened","issue":{"id":7}}')
+    told = []
+    for more in ((), (), ("--event", "push"), ("--event", "push", "--id", "given-id")):
+        done = project.run(*common, *more)
+        assert done.returncode == 0, done.stderr
+        told.append(done.stderr)
+    first, again, as_push, given = [request.headers for request in listening.requests]
+    made, other = first.get("x-github-delivery"), as_push.get("x-github-delivery")
+    assert made == again.get("x-github-delivery") != other
+    assert told[0] == told[1]
+    assert f"type issues.opened (guessed; --event tells another), id {made} (made from the file;" in told[0]
+    assert told[2:] == [f"sent with id {other} (made from the file; --id tells another)\n", ""]
     assert (given.get("x-github-event"), given.get("x-github-delivery")) == ("push", "given-id")
 
 
@@ -145,6 +153,7 @@ def test_any_other_answer_ends_with_1(project: Project, listening: Listening, st
     assert done.returncode == 1
     assert done.stdout.startswith(f"{status} ")
     assert done.stdout.endswith("\nwhy not\n")
+    assert ("its log says" in done.stderr) is (status in (401, 404, 503))
 
 
 def test_a_redirect_is_not_followed(project: Project, listening: Listening) -> None:

@@ -74,6 +74,13 @@ def test_a_module_that_ends_the_process(project: Project) -> None:
     assert_told_in_one_sentence(project.run("worker", "ending:inbox"), 2, "ended the process")
 
 
+def test_a_module_that_makes_an_engine_without_a_database(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("making.py", "from hookledger.engine import create\n\nengine = create()\n")
+    done = project.run("send", "making:inbox", "stripe", "event.json")
+    assert_told_in_one_sentence(done, 2, "importing making needs DATABASE_URL (making.py, line 3)", "hookledger dev")
+
+
 def test_a_secret_that_is_not_set(project: Project) -> None:
     project.write("secretive.py", "import os\n\nsecret = os.environ['STRIPE_WEBHOOK_SECRET']\n")
     assert_told_in_one_sentence(

@@ -177,7 +177,9 @@ def _welcome(target: str, inbox: Inbox, url: URL, listening: socket.socket) -> N
     shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host  # noqa: S104
     base = f"http://{shown}:{port}{PREFIX}"
     sources = list(inbox.sources)
-    say(f"database  {url.set(drivername='postgresql').render_as_string()}")
+    database = url.set(drivername="postgresql").render_as_string()
+    # A line to paste into another terminal, where nothing is left out of it.
+    say(f"database  {database if url.password else f'export DATABASE_URL={shlex.quote(database)}'}")
     for source in sources:
         say(f"receiver  {base}/{source}")
     say(f"handlers  {', '.join(inbox.handlers)}")

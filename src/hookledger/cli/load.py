@@ -10,10 +10,11 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hookledger.cli.errors import WrongUse
-from hookledger.errors import HookledgerError
+from hookledger.errors import DatabaseNotGiven, HookledgerError
 
 if TYPE_CHECKING:
     from hookledger.inbox import Inbox
+    from hookledger.sources.provider import Provider
 
 
 def locate(target: str) -> tuple[str, str]:
@@ -67,6 +68,29 @@ def load_inbox(target: str) -> Inbox:
     return found
 
 
+def load_provider(target: str) -> Provider:
+    """Import the module of a target and give the provider that is described there.
+
+    Args:
+        target: MODULE:ATTRIBUTE; the current folder is looked in first.
+
+    Raises:
+        WrongUse: if there is no such module or no provider in it, or the module raises on import.
+    """
+    from hookledger.sources.provider import Provider
+
+    module_name, attribute = locate(target)
+    found: Any = _imported(module_name)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Provider):
+        raise WrongUse(
+            f"{target} is no Provider: give the name of one that `hookledger sources` lists, or MODULE:NAME of one of "
+            "your own, as acme:acme for `acme = Provider(...)` in acme.py"
+        )
+    return found
+
+
 def load_inbox_with_handlers(target: str) -> Inbox:
     """As `load_inbox`, for commands that run handlers.
 
@@ -86,6 +110,11 @@ def load_inbox_with_handlers(target: str) -> Inbox:
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
+    except DatabaseNotGiven as error:
+        raise WrongUse(
+            f"importing {name} needs DATABASE_URL{_place(error.__traceback__)}: set it to the database of the "
+            "application; `hookledger dev` prints that of its own"
+        ) from error
     except HookledgerError:
         raise
     except ModuleNotFoundError as error:

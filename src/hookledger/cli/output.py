@@ -15,26 +15,35 @@ def print_json(document: Any) -> None:
     print(json.dumps(document), flush=True)
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> None:
-    """A table on a terminal; aligned columns, nothing cut off, in a pipe.
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True, widest: int | None = None
+) -> None:
+    """A table on a terminal; aligned columns in a pipe.
 
     Args:
         headings: of the columns.
         rows: the cells.
         numbers: whether all columns but the first hold numbers, which stand at the right.
+        widest: characters of a line in a pipe, for which long cells are cut; None cuts nothing off.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(headings, cells, numbers=numbers)
         return
     widths = [max(len(row[column]) for row in [headings, *cells]) for column in range(len(headings))]
+    while widest is not None and sum(widths) + 2 * (len(widths) - 1) > widest:
+        widths[widths.index(max(widths))] -= 1
     for row in [headings, *cells]:
         line = "  ".join(
-            cell.rjust(width) if column and numbers else cell.ljust(width)
+            _cut(cell, width).rjust(width) if column and numbers else _cut(cell, width).ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print(line.rstrip())
     sys.stdout.flush()
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - 4].rstrip(' ,/')} ..."
 
 
 def _print_rich(headings: Sequence[str], cells: Sequence[Sequence[str]], *, numbers: bool) -> None:

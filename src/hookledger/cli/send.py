@@ -27,6 +27,13 @@ USUAL = (("Content-Type", "application/json"), ("User-Agent", "hookledger-send")
 """Headers that are sent if the source's signature brings no others of these names."""
 DEFAULT_URL = "http://127.0.0.1:8000/webhooks"
 
+HINTS = {
+    401: "the receiver refused the signature; its log says why: most likely it has another secret than this inbox",
+    404: "the receiver has no such address or source; its log says which: compare --url, and its inbox with this one",
+    503: "the receiver could not record it; its log says why",
+}
+"""What to do after an answer, whose body says nothing to senders."""
+
 
 class NotSent(HookledgerError):
     """The request did not get an answer. Start the receiver, or give its address with --url."""
@@ -62,7 +69,7 @@ def send(
         typer.Option(
             "--id",
             metavar="ID",
-            help="The event's id where a header carries it. By default the same file has the same id.",
+            help="The event's id where a header carries it. By default the same file, sent as the same type, has the same id.",
         ),
     ] = None,
     event_type: Annotated[
@@ -85,13 +92,39 @@ def send(
     loaded = load_inbox(inbox)
     sender = _source_of(loaded, source, inbox)
     request = signed_request(sender, read_file(file), event_id, event_type, header or [])
+    _tell_what_headers_say(sender, request, event_id, event_type)
     address = _address(url, source)
     answer = _post(address, request, timeout)
     _print(answer, address, as_json=json)
     if not 200 <= answer.status < 300:
         if answer.location is not None:
             say(f"error: {address} redirects to {answer.location}; a provider would not follow, so give that as --url")
+        elif answer.status in HINTS:
+            say(f"error: {HINTS[answer.status]}")
         raise typer.Exit(FAILED)
+
+
+def _tell_what_headers_say(source: Source, request: Request, event_id: str | None, event_type: str | None) -> None:
+    """Tell which event type and id were made up: they are in no file, and a wrong guess finds no handler."""
+    if event_id is not None and event_type is not None:
+        return
+    try:
+        events = source.read(request)
+    except HookledgerError:
+        return
+    if len(events) != 1:
+        return
+    values = [value for _, value in request.headers if value]
+    (event,) = events
+    told = []
+    if event_type is None and any(
+        event.event_type == each or event.event_type.startswith(f"{each}.") for each in values
+    ):
+        told.append(f"type {event.event_type} (guessed; --event tells another)")
+    if event_id is None and event.event_id in values:
+        told.append(f"id {event.event_id} (made from the file; --id tells another)")
+    if told:
+        say(printable(f"sent with {', '.join(told)}"))
 
 
 def _source_of(inbox: Inbox, name: str, target: str) -> Source:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hookledger.sources.provider import Provider
 
 LINE = 120
+WIDEST = 100
+"""Characters of a line of the list, where it is piped."""
 LONGEST_CELL = 44
 HEADINGS = ("name", "family", "event id", "version", "handshakes", "send")
 _SECTIONS = (
@@ -43,7 +45,7 @@ def sources(
 ) -> None:
     """List the providers that are known, or show one whole.
 
-    A long event id is shortened in the list; where there is none, the digest of the bytes is the event id.
+    Long fields are shortened in the list, and whole in --json; where there is none, the digest of the bytes is the event id.
     The column `send` tells whether `hookledger send` can sign for it: with a shared secret it can, with the
     public key of a provider it cannot.
 
@@ -62,7 +64,7 @@ def sources(
     if json:
         print_json({"providers": [as_document(each) for each in providers]})
     else:
-        print_table(HEADINGS, [_row(each) for each in providers], numbers=False)
+        print_table(HEADINGS, [_row(each) for each in providers], numbers=False, widest=WIDEST)
 
 
 def as_document(provider: Provider) -> dict[str, Any]:
@@ -93,7 +95,8 @@ def _row(provider: Provider) -> tuple[str, ...]:
     event_id = described["event_id"] or "digest of the bytes"
     fields = (event_id, described["version"] or "-", described["handshakes"] or "-")
     can_be_sent = "yes" if provider.can_be_sent else "no"
-    return (described["name"], described["family"], *[short(each) for each in fields], can_be_sent)
+    family = provider.family.name.lower().replace("_", " ").replace("hmac", "HMAC")
+    return (described["name"], family, *[short(each) for each in fields], can_be_sent)
 
 
 def short(text: str) -> str:
@@ -108,8 +111,12 @@ def short(text: str) -> str:
 
 
 def _print_whole(provider: Provider) -> None:
+    from hookledger.sources.catalogue import BUILT_IN
+
     described = provider.described()
     print(printable(f"{described['title']} ({described['name']})"))
+    if not provider.verified_by and provider.name not in BUILT_IN:
+        described["verified_by"] = ""  # a plugin need not say how it was verified
     sections = [(heading, described[field]) for heading, field in _SECTIONS]
     sections.append(("secrets", _secrets(provider)))
     if provider.signs_url:

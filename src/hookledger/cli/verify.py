@@ -12,6 +12,7 @@ import typer
 from hookledger.cli.captured import STANDARD_INPUT, read_file, read_headers
 from hookledger.cli.errors import FAILED, WrongUse, one_line
 from hookledger.cli.given import secrets_given, settings_given, source_given
+from hookledger.cli.load import load_provider
 from hookledger.cli.options import Debug, Json
 from hookledger.cli.output import print_json
 from hookledger.errors import Cause, Refused
@@ -28,7 +29,11 @@ _METHOD = re.compile(r"[A-Z]{1,20}")
 
 def verify(
     provider: Annotated[
-        str, typer.Argument(metavar="PROVIDER", help="The kind of sender; `hookledger sources` lists them.")
+        str,
+        typer.Argument(
+            metavar="PROVIDER",
+            help="The kind of sender; `hookledger sources` lists them. MODULE:NAME for a Provider of your own.",
+        ),
     ],
     headers: Annotated[
         str,
@@ -103,7 +108,7 @@ def verify(
     """
     from hookledger.sources.catalogue import provider as find
 
-    found = find(provider)
+    found = load_provider(provider) if ":" in provider else find(provider)
     if [headers, body, *(secret_file or [])].count(STANDARD_INPUT) > 1:
         raise WrongUse("standard input can be read once: give only one of the files as -")
     if at is not None and not 0 <= at < LATEST:

@@ -36,6 +36,9 @@ HINDRANCES = frozenset(
 )
 """Outages that a smaller piece of the same work may escape."""
 
+UNMIGRATED = frozenset({"3F000", "42703", "42P01"})
+"""invalid_schema_name, undefined_column, undefined_table."""
+
 OUTAGE_CLASSES = ("08", "53")
 """connection_exception; insufficient_resources: disk full, out of memory, too many connections."""
 
@@ -68,6 +71,11 @@ def is_outage(error: BaseException) -> bool:
 def is_hindrance(error: BaseException) -> bool:
     """Whether it took too long or too much, so that less at a time may succeed."""
     return sqlstate(error) in HINDRANCES
+
+
+def is_unmigrated(error: BaseException) -> bool:
+    """Whether the ledger, or a part of it, is not there. Met by one of our own statements."""
+    return sqlstate(error) in UNMIGRATED
 
 
 def is_demoted(error: BaseException) -> bool:

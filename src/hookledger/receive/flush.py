@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
-from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage
+from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage, is_unmigrated
 from hookledger.ledger.repository import Repeated, Repository
 from hookledger.receive.announce import announce
 from hookledger.receive.batch import Batch, Vanished, again, gathered
@@ -228,7 +228,8 @@ def _cause(error: Exception) -> str:
     original = error.orig if isinstance(error, DBAPIError) else error
     diagnosis = getattr(original, "diag", None)
     message = getattr(diagnosis, "message_primary", None) or str(original).strip()
-    return message.partition("\n")[0] or type(original).__name__
+    told = message.partition("\n")[0] or type(original).__name__
+    return f"{told}; run `hookledger db upgrade`" if is_unmigrated(error) else told
 
 
 def _warn(what: str, count: int, error: Exception) -> None:

@@ -125,7 +125,11 @@ def provider(name: str) -> Provider:
     if plugin is not None:
         return _load(plugin)
     near = difflib.get_close_matches(wanted, names(), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "`hookledger sources` lists them"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "`hookledger sources` lists the built-in ones and those of installed plugins"
+    )
     raise SetupError(f"no provider is named {name!r}: {hint}")
 
 

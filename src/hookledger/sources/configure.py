@@ -58,6 +58,14 @@ def signs(provider: Provider) -> bool:
         return hasattr(provider.verifier, "sign") or any(each.algorithm in HMACS for each in provider.scheme_list[:1])
 
 
+def _takes(provider: Provider) -> str:
+    """The settings of a source of the provider, for messages."""
+    timestamped = provider.takes_tolerance or any(scheme.timestamped for scheme in provider.scheme_list)
+    usual = {"secrets=": provider.takes_secrets, "url=": provider.signs_url, "tolerance=": timestamped}
+    own = [f"{option.name}=" for option in provider.options]
+    return f"it takes {', '.join([*[name for name, taken in usual.items() if taken], *own, 'content_encoding='])}"
+
+
 class _Configuration:
     def __init__(
         self, provider: Provider, name: str, url: str | None, tolerance: float | None, options: Mapping[str, Any]
@@ -68,7 +76,7 @@ class _Configuration:
         if url is not None:
             url = read_url(name, url)
             if not provider.signs_url:
-                raise SetupError(f"url= is not used: {provider.title} does not sign the URL")
+                raise SetupError(f"url= is not used: {provider.title} does not sign the URL; {_takes(provider)}")
         elif provider.signs_url:
             raise SetupError(
                 f"url=... is needed, the public URL exactly as {provider.title} has it, because the URL is signed"
@@ -106,7 +114,9 @@ class _Configuration:
     def _tolerant(self, tolerance: float) -> tuple[Scheme, ...]:
         require_tolerance(tolerance)
         if not self._provider.takes_tolerance and not any(scheme.timestamped for scheme in self._provider.scheme_list):
-            raise SetupError(f"tolerance= is not used: {self._provider.title} signs no timestamp")
+            raise SetupError(
+                f"tolerance= is not used: {self._provider.title} signs no timestamp; {_takes(self._provider)}"
+            )
         return tuple(
             [
                 replace(scheme, tolerance_past=tolerance, tolerance_future=tolerance) if scheme.timestamped else scheme
@@ -222,8 +232,8 @@ class _Signing:
         Args:
             body: the exact bytes.
             now: Unix time in seconds.
-            identifier, event_type: where headers carry them; by default the id is made of the body, and the type
-                is that of the provider's sample.
+            identifier, event_type: where headers carry them; by default the type is guessed, or that of the
+                provider's sample, and the id is made of the type and the body.
         """
         signed = list(self._sign(body, now, identifier=identifier))
         names = {name.lower() for name, _ in signed}
@@ -235,12 +245,15 @@ class _Signing:
         id_parts = [] if whole else [name for name in _headers_in(event_id) if name in usual]
         type_header = _header_in(self._provider.event_type, usual)
         described: list[tuple[str, str]] = []
-        if id_header is not None:
-            described.append((id_header, identifier or str(uuid.UUID(bytes=sha256(body).digest()[:16]))))
+        chosen_type = ""
         if type_header is not None:
             guess = self._provider.guess_type
-            usual_type = usual.get(type_header) or "" if guess is None else guess(body)
-            described.append((type_header, event_type or usual_type))
+            chosen_type = event_type or (usual.get(type_header) or "" if guess is None else guess(body))
+        if id_header is not None:
+            made = sha256(b"%s\n%s" % (chosen_type.encode(), body)).digest()
+            described.append((id_header, identifier or str(uuid.UUID(bytes=made[:16]))))
+        if type_header is not None:
+            described.append((type_header, chosen_type))
         described += [(name, usual.get(name) or "") for name in id_parts if name != type_header]
         content_type = self._content_type(body, usual)
         if content_type is not None:

@@ -32,6 +32,12 @@ LONGEST = 0.02
 """Seconds that one of them may take; it runs where requests are answered."""
 
 
+_ADVICE = {
+    Cause.BODY_RESERIALISED: "; something on the way parsed and rewrote it: pass the raw bytes on, not request.json "
+    "dumped again",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What can be said of a request.
@@ -167,14 +173,15 @@ class _Questions:
             if self.is_late():
                 return error
             if other != body and _matches(verifier, replace(self.request, body=other), self.now):
-                return NotVerified(f"the signature is that of another form of the body: {how}", cause, form=how)
+                said = f"the signature is that of another form of the body: {how}"
+                return NotVerified(said + _ADVICE.get(cause, ""), cause, form=how)
         for how, there, moved in _other_urls(self.source, verifier, self.request):
             if _matches(there, moved, self.now):
                 said = f"the signature is that of another URL: {how}; correct url="
                 return NotVerified(said, Cause.WRONG_URL, url=how)
         return self.known.by_scheme(self.source, verifier, self.request, self.now) or NotVerified(
-            "no secret of the source matches, and no other form of the body does: the secret is probably another "
-            "one's, or the bytes were changed on the way",
+            "no secret of the source matches, and no other form of the body that was tried does: the secret is "
+            "probably another one's, or the body was changed, or re-serialised from a form that cannot be guessed",
             Cause.WRONG_SECRET,
             **error.details,
         )

@@ -70,9 +70,12 @@ def test_sessions_that_are_ended_by_the_administrator_cost_no_request(receiving:
     assert len(ledger.event_ids()) == 5
 
 
-def test_a_missing_schema_is_503_until_it_is_there(receiving: Receiving, ledger: Ledger) -> None:
+def test_a_missing_schema_is_503_until_it_is_there(
+    receiving: Receiving, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
     ledger.run("ALTER SCHEMA hookledger RENAME TO elsewhere")
     expect_refusal(receiving, 1)
+    assert "run `hookledger db upgrade`" in caplog.text
     ledger.run("ALTER SCHEMA elsewhere RENAME TO hookledger")
     assert receiving.post(event("away")).status == 200
 

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from hookledger.cli.sources import LONGEST_CELL, short
+from hookledger.cli.sources import LONGEST_CELL, WIDEST, short
 from hookledger.sources.catalogue import names, provider
 from tests.unit.cli.calling import call
 from tests.unit.sources.made import make
@@ -22,10 +22,11 @@ def test_the_list_has_every_provider(capsys: pytest.CaptureFixture[str]) -> None
     heading, *rows = ended.stdout.splitlines()
     assert heading.split("  ")[0] == "name"
     assert [row.split()[0] for row in rows] == names()
+    assert max(map(len, [heading, *rows])) <= WIDEST
     (stripe,) = [row for row in rows if row.startswith("stripe ")]
     assert [cell.strip() for cell in stripe.split("  ") if cell.strip()] == [
         "stripe",
-        "HMAC over a timestamp and the body",
+        "timed HMAC",
         "id",
         "created",
         "-",
@@ -74,6 +75,7 @@ def test_a_plugin_is_listed_and_one_that_breaks_is_told_of(
     ended = call(capsys, "sources", "--json")
     (acme,) = [each for each in json.loads(ended.stdout)["providers"] if each["name"] == "acme-pay"]
     assert (acme["built_in"], acme["can_be_sent"], acme["verified_by"]) == (False, True, [])
+    assert "documentation only" not in call(capsys, "sources", "acme-pay").stdout
     ended = call(capsys, "sources", "broken")
     assert (ended.status, ended.stdout) == (2, "")
     assert "cannot be loaded" in ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,6 +66,32 @@ def test_a_request_that_verifies(verify: Verify) -> None:
     }
 
 
+OWN = """
+from hookledger.sources.describe import Family, Places, Provider, Scheme
+
+acme = Provider(
+    name="acme-pay",
+    title="Acme Pay",
+    documentation="https://acme.example/docs",
+    family=Family.BODY_HMAC,
+    schemes=Scheme((Places("Acme-Signature"),)),
+    survives="The id.",
+)
+"""
+
+
+def test_a_provider_of_an_application(verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_provider.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    acme = importlib.import_module("own_provider").acme
+    request = sent(by=acme(secrets=SECRET))
+    assert document(verify("own_provider:acme", request, "--secret", SECRET, "--json"))["provider"] == "acme-pay"
+    ended = verify("own_provider:nothing", request, "--secret", SECRET)
+    assert (ended.status, ended.stdout) == (2, "")
+    assert "own_provider:nothing is no Provider" in ended.stderr
+
+
 def test_the_previous_secret(verify: Verify) -> None:
     ended = verify("stripe", sent(), "--secret", OLD, "--secret", SECRET, *AT)
     assert ended.status == 0
@@ -79,7 +106,7 @@ REFUSED = {
     "a body that was serialised again": (
         Request("stripe", "POST", sent(b'{"id": "m1"}').headers, BODY),
         "body-reserialised",
-        "spaced JSON",
+        "pass the raw bytes on",
     ),
     "a newline that was lost": (
         Request("stripe", "POST", sent(BODY + b"\n").headers, BODY),

@@ -120,3 +120,12 @@ def test_a_signed_request_says_what_github_would_say() -> None:
     assert event.event_id
     assert source.sign(body, 99) == headers
     assert source.sign(body + b" ", 0).get("X-GitHub-Delivery") != event.event_id
+
+
+def test_a_setting_that_github_has_no_use_for_is_told_with_those_that_it_takes() -> None:
+    for setting in ({"tolerance": 60}, {"url": "https://example.com/"}):
+        with pytest.raises(SetupError, match="is not used: .*; it takes secrets=, content_encoding=$"):
+            github(secrets="k-test-1", **setting)
+    with pytest.raises(SetupError, match="tolerence= is not known"):
+        github(secrets="k-test-1", tolerence=60)
+    assert github(secrets="k-test-1", content_encoding="signed-plain").content_encoding == "signed-plain"

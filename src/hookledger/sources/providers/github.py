@@ -35,7 +35,7 @@ EMBEDDED = {
 https://docs.github.com/en/webhooks/webhook-events-and-payloads"""
 
 
-def github(name: str = "github", *, secrets: Secrets | SecretsOf) -> Source:
+def github(name: str = "github", *, secrets: Secrets | SecretsOf, **settings: Any) -> Source:
     """Events of a repository, an organization or an app of GitHub, sent as JSON or as a form.
 
     The event id is the header `X-GitHub-Delivery`, which stays the same when a delivery is sent again. GitHub
@@ -48,11 +48,13 @@ def github(name: str = "github", *, secrets: Secrets | SecretsOf) -> Source:
         name: of the source.
         secrets: of the webhook, as they were typed in at GitHub; old and new one while it is changed; or a function
             of the request that gives them.
+        settings: `content_encoding`, as for every provider.
 
     Raises:
         SecretError: for a secret that is empty, blank or wrongly spelled.
+        SetupError: for a setting that GitHub has no use for, such as `tolerance`.
     """
-    return GITHUB(name, secrets=secrets)
+    return GITHUB(name, secrets=secrets, **settings)
 
 
 def _read(request: Request) -> tuple[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hookledger.sources.accounts import SecretsOf
 from hookledger.sources.describe import SIGNED_ID, Family, Places, Provider, Scheme
@@ -60,6 +61,7 @@ def standard_webhooks(
     version: Field | None = "timestamp",
     version_unit: VersionUnit | None = None,
     deleted: Deleted = ("*.deleted",),
+    **settings: Any,
 ) -> Source:
     """Events of any sender that follows Standard Webhooks, with the headers `webhook-*` or `svix-*`.
 
@@ -74,6 +76,7 @@ def standard_webhooks(
             function of the request; None where the sender gives none.
         version_unit: "seconds" or "milliseconds" if the version is a number since 1970.
         deleted: patterns of the event types that say that a resource is gone, or a function of the delivery.
+        settings: `content_encoding`, as for every provider.
 
     Raises:
         SecretError: for a secret that is empty, blank, damaged or does not begin with `whsec_`.
@@ -88,4 +91,4 @@ def standard_webhooks(
         version_unit=version_unit,
         deleted=deleted,
     )
-    return provider(name, secrets=secrets, tolerance=tolerance)
+    return provider(name, secrets=secrets, tolerance=tolerance, **settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hookledger.sources.accounts import SecretsOf
 from hookledger.sources.describe import Family, Places, Provider, Scheme, SecretRules
 from hookledger.sources.scheme import require_tolerance
@@ -34,7 +36,9 @@ STRIPE = Provider(
 )
 
 
-def stripe(name: str = "stripe", *, secrets: Secrets | SecretsOf, tolerance: float = DEFAULT_TOLERANCE) -> Source:
+def stripe(
+    name: str = "stripe", *, secrets: Secrets | SecretsOf, tolerance: float = DEFAULT_TOLERANCE, **settings: Any
+) -> Source:
     """Events of Stripe, of the API v1 and thin events of v2.
 
     The event id is the body's `id`, the type its `type`; the resource is the id of `data.object` (v2: of
@@ -46,10 +50,11 @@ def stripe(name: str = "stripe", *, secrets: Secrets | SecretsOf, tolerance: flo
         secrets: of the endpoint, as Stripe shows them, with `whsec_`; several while a secret is rolled; or a
             function of the request that gives them.
         tolerance: how far the signed timestamp may be off our clock, either way, in seconds.
+        settings: `content_encoding`, as for every provider.
 
     Raises:
         SecretError: for a secret that is empty, blank, wrongly spelled, or an API key.
-        SetupError: for a tolerance that is not above 0.
+        SetupError: for a tolerance that is not above 0, or a setting that Stripe has no use for.
     """
     require_tolerance(tolerance)
-    return STRIPE(name, secrets=secrets, tolerance=tolerance)
+    return STRIPE(name, secrets=secrets, tolerance=tolerance, **settings)
