@@ -69,7 +69,7 @@ def send(
         typer.Option(
             "--id",
             metavar="ID",
-            help="The event's id where a header carries it. By default the same file, sent as the same type, has the same id.",
+            help="The event's id where a header carries it. By default the same file and type have the same id.",
         ),
     ] = None,
     event_type: Annotated[

@@ -45,7 +45,7 @@ def sources(
 ) -> None:
     """List the providers that are known, or show one whole.
 
-    Long fields are shortened in the list, and whole in --json; where there is none, the digest of the bytes is the event id.
+    Long fields are shortened in the list, and whole in --json. Without an event id, the digest of the bytes is it.
     The column `send` tells whether `hookledger send` can sign for it: with a shared secret it can, with the
     public key of a provider it cannot.
 

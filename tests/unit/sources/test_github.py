@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from hookledger.delivery import Delivery, Event
-from hookledger.errors import UnreadableBody
+from hookledger.errors import SetupError, UnreadableBody
 from hookledger.http import Headers, Request
 from hookledger.sources import Source, github
 
@@ -124,7 +124,7 @@ def test_a_signed_request_says_what_github_would_say() -> None:
 
 def test_a_setting_that_github_has_no_use_for_is_told_with_those_that_it_takes() -> None:
     for setting in ({"tolerance": 60}, {"url": "https://example.com/"}):
-        with pytest.raises(SetupError, match="is not used: .*; it takes secrets=, content_encoding=$"):
+        with pytest.raises(SetupError, match=r"is not used: .*; it takes secrets=, content_encoding=$"):
             github(secrets="k-test-1", **setting)
     with pytest.raises(SetupError, match="tolerence= is not known"):
         github(secrets="k-test-1", tolerence=60)
