@@ -1,6 +1,6 @@
 """A sender of one's own into FastAPI, asynchronous throughout: AsyncEngine, async handlers, the ORM.
 
-    pip install 'hookledger[starlette]' fastapi uvicorn
+    pip install '.[starlette]' fastapi uvicorn
     export DATABASE_URL=postgresql://user@host/database SHOP_SECRET=...
     hookledger db upgrade
     uvicorn fastapi_async:app

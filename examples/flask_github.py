@@ -1,6 +1,6 @@
 """GitHub into a Flask application, with workers in processes of their own, and without tables of one's own.
 
-    pip install 'hookledger[flask]' gunicorn
+    pip install '.[flask]' gunicorn
     export DATABASE_URL=postgresql://user@host/database GITHUB_WEBHOOK_SECRET=...
     hookledger db upgrade
     gunicorn --worker-class gthread --threads 8 flask_github:app

@@ -1,6 +1,6 @@
 """Stripe into a Starlette application, with the worker in the same process: one process and PostgreSQL, no more.
 
-    pip install 'hookledger[starlette]' uvicorn
+    pip install '.[starlette]' uvicorn
     export DATABASE_URL=postgresql://user@host/database STRIPE_WEBHOOK_SECRET=whsec_...
     hookledger db upgrade
     uvicorn starlette_stripe:app

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
+import io
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.adapters.hub import signature
 
@@ -28,11 +28,36 @@ class Answer:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
+class _Incoming(io.RawIOBase):
+    """What comes in; a time that is over does not make it unusable, as it does with that of `makefile`."""
+
+    def __init__(self, incoming: socket.socket) -> None:
+        self._socket = incoming
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._socket.recv_into(buffer)
+
+
+class _Reader(io.BufferedReader):
+    """Stays open when a response that was read from it is closed."""
+
+    def makefile(self, *_: Any) -> Self:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
 class Wire:
     """One connection to a server on this machine."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
+        # One for all answers of the connection: what follows an answer may have been read together with it.
+        self._reader = _Reader(_Incoming(self._socket))
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -49,7 +74,7 @@ class Wire:
         """Whether the server sends nothing in that time."""
         self._socket.settimeout(seconds)
         try:
-            self._socket.recv(1, socket.MSG_PEEK)
+            self._reader.peek(1)
         except TimeoutError:
             return True
         finally:
@@ -58,12 +83,9 @@ class Wire:
 
     def answer(self, method: str = "POST") -> Answer:
         """The next response."""
-        response = http.client.HTTPResponse(self._socket, method=method)
-        # Also when the connection breaks: the socket stays open as long as the response does.
-        with contextlib.closing(response):
-            response.begin()
-            body = response.read()
-            return Answer(response.status, tuple(response.getheaders()), body)
+        response = http.client.HTTPResponse(self._reader, method=method)  # type: ignore[arg-type]
+        response.begin()
+        return Answer(response.status, tuple(response.getheaders()), response.read())
 
     def answer_or_none(self) -> Answer | None:
         """The next response; None if the server just closes the connection."""

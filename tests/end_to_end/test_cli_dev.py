@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -84,6 +85,7 @@ def test_a_delivery_goes_through_and_ctrl_c_leaves_nothing_but_the_data(project:
     assert (project.folder / ".hookledger/.gitignore").read_text() == "*\n"
     with dev(project) as running:
         url = running.child.wait_for_output("database ").split()[-1]
+        assert f"export DATABASE_URL={shlex.quote(url)}\n" in running.child.output
         status = json.loads(project.run("status", "--json", "--database-url", url).stdout)
         assert status["settled"]["by_outcome"] == {"applied": 1}
         assert status["redeliveries"]["count"] == 1

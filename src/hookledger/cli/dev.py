@@ -178,8 +178,9 @@ def _welcome(target: str, inbox: Inbox, url: URL, listening: socket.socket) -> N
     base = f"http://{shown}:{port}{PREFIX}"
     sources = list(inbox.sources)
     database = url.set(drivername="postgresql").render_as_string()
-    # A line to paste into another terminal, where nothing is left out of it.
-    say(f"database  {database if url.password else f'export DATABASE_URL={shlex.quote(database)}'}")
+    say(f"database  {database}")
+    if not url.password:
+        say(f"elsewhere export DATABASE_URL={shlex.quote(database)}")
     for source in sources:
         say(f"receiver  {base}/{source}")
     say(f"handlers  {', '.join(inbox.handlers)}")

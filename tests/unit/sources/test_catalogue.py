@@ -71,7 +71,7 @@ def test_importing_hookledger_and_its_sources_imports_no_provider() -> None:
     [
         ("shopfy", "did you mean 'shopify'"),
         ("standard_webhook", "did you mean 'standard-webhooks'"),
-        ("qqqq", "`hookledger sources` lists them"),
+        ("qqqq", "`hookledger sources` lists the built-in"),
         (None, "no provider is named None"),
     ],
 )
