@@ -94,5 +94,5 @@ def test_a_key_server_that_is_too_slow_is_503_and_nothing_is_recorded(
     keys.answers.set()
     # Nobody waits for them any more: their sender has been told to come again.
     again = event_id()
-    assert served.post(b"{}", again, path=served.path("keyed")).status == 200
+    assert wait_until(lambda: served.post(b"{}", again, path=served.path("keyed")).status == 200)
     assert [len(served.stored(event)) for event in [*events, again]] == [0, 0, 0, 1]

@@ -16,7 +16,7 @@ from tests.proxy import Proxy
 
 PROMISED_SECONDS = 5.0
 ANSWER_WITHIN = IntakeSettings().answer_within
-HASTY = {"answer_within": 2.0, "cut_after": 0.4}
+HASTY = {"answer_within": 4.0, "cut_after": 1.2}
 """Settings in place of the default, for a test that would mostly wait."""
 KINDS = ("starlette", "starlette-async", "flask-gunicorn")
 

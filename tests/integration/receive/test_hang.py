@@ -22,7 +22,7 @@ from tests.receiving import WAYS, Receiving, event, many, signed
 
 PROMISED_SECONDS = 5.0
 """By the default settings, of which one test makes sure. The others need not wait for as long."""
-HASTY = IntakeSettings(answer_within=2.0, cut_after=0.4)
+HASTY = IntakeSettings(answer_within=4.0, cut_after=1.2)
 
 
 @pytest.fixture

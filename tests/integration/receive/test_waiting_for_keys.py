@@ -84,7 +84,8 @@ def test_whoever_waits_too_long_is_503_and_nothing_is_recorded(
     waiting.comes.set()
     wait_until(lambda: not waiting.at_work)
     assert ledger.count("deliveries") == 0
-    assert receiving.post(slow("s0")).status == 200
+    # On a busy machine even that may take too long at first.
+    assert wait_until(lambda: receiving.post(slow("s0")).status == 200)
 
 
 def test_the_number_can_be_chosen(make_receiving: MakeReceiving, waiting: Waiting) -> None:
