@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hookledger.receive import IntakeSettings
 from tests.ledger import Ledger
 from tests.receiving import WAYS, Receiving
 
@@ -34,8 +35,8 @@ def make_receiving(way: str, database_url: str) -> Iterator[MakeReceiving]:
 
 @pytest.fixture
 def receiving(make_receiving: MakeReceiving) -> Receiving:
-    """A receiver with the default settings."""
-    return make_receiving()
+    """A receiver that waits longer than by default, for a machine may be busy."""
+    return make_receiving(settings=IntakeSettings(answer_within=60, cut_after=30))
 
 
 @pytest.fixture
