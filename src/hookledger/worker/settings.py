@@ -12,9 +12,10 @@ class WorkerSettings:
     """Settings of one worker process.
 
     Args:
-        slots: batches that are worked on at a time; each takes a connection of the engine's pool.
+        slots: batches that are worked on at a time, at the most; each takes a connection of the engine's pool. The next
+            one begins only while those before mostly wait, as for a service that a handler asks.
         batch: deliveries that one claim takes at the most; fewer while handlers are slow.
-        time_budget: seconds of handler time after which a batch is committed and its rest given back.
+        time_budget: seconds that the handlers of a batch may take; then it is committed and its rest given back.
         grace: seconds that running handlers get to end after `stop`.
         shortest_poll, longest_poll: bounds of the pause between two looks at an empty ledger, in seconds.
         listen: take NOTIFY as a hint; polling goes on in any case.

@@ -57,6 +57,18 @@ def bad(id: str = "bad") -> Any:
     return document(id, type="bad")
 
 
+def test_of_many_in_a_batch_only_those_that_fail_lose_their_writes(way: Way, work: Work, ledger: Ledger) -> None:
+    """More than are given savepoints before the first ones are released."""
+    good = [f"e{number}" for number in range(150)]
+    ledger.record(*[bad(f"bad {id}") if id[-1] == "9" else document(id) for id in good])
+    work(failing(way, lambda: ValueError("no")), batch=150)
+    applied = [id for id in good if id[-1] != "9"]
+    assert written(ledger, "fail") == dict.fromkeys(applied, 1)
+    assert written(ledger) == {**dict.fromkeys(applied, 1), **{f"bad {id}": 1 for id in good if id[-1] == "9"}}
+    assert {failure.attempt for failure in ledger.failures()} == {1}
+    ledger.check()
+
+
 def test_a_handler_that_succeeded_is_not_run_again_when_another_fails(way: Way, work: Work, ledger: Ledger) -> None:
     inbox = failing(way, lambda: ValueError("no"), max_attempts=3)
     ledger.record(bad())

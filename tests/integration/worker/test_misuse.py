@@ -65,6 +65,7 @@ ENDINGS: dict[str, Misuse] = {
     "and another": lambda tx: tx.exec_driver_sql("COMMIT; BEGIN"),
     "our savepoint": lambda tx: tx.exec_driver_sql("RELEASE SAVEPOINT hookledger_handler"),
     "to our savepoint": lambda tx: tx.exec_driver_sql("ROLLBACK TO hookledger_handler"),
+    "where we do not see it": lambda tx: tx.exec_driver_sql(r"SELECT E'\''; ROLLBACK; BEGIN; --'"),
     "driver's commit()": lambda tx: tx.connection.commit(),
     "driver's rollback()": lambda tx: tx.connection.rollback(),
     "driver's COMMIT": on_the_driver("COMMIT"),
@@ -128,7 +129,9 @@ def test_handlers_that_end_the_transaction(way: Way, work: Work, ledger: Ledger,
     ledger.check()
 
 
-@pytest.mark.parametrize("ending", ["commit()", "text COMMIT", "driver's COMMIT", "driver's ROLLBACK"])
+@pytest.mark.parametrize(
+    "ending", ["commit()", "text COMMIT", "where we do not see it", "driver's COMMIT", "driver's ROLLBACK"]
+)
 def test_one_that_ends_the_transaction_among_many(way: Way, work: Work, ledger: Ledger, ending: str) -> None:
     ledger.record(*map(document, NEIGHBOURS))
     work(inbox_with_a_misuse(way, ENDINGS[ending]))

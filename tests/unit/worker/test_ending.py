@@ -32,6 +32,7 @@ from hookledger.worker.ending import ending
         "SELECT ';' ; /* ; */ ROLLBACK ; SELECT 1",
         "RELEASE hookledger_handler",
         "release savepoint hookledger_handler",
+        "release savepoint hookledger_handler_12",
         "ROLLBACK TO SAVEPOINT hookledger_handler",
         "rollback work to hookledger_handler",
     ],
