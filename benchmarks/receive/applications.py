@@ -136,6 +136,23 @@ def flask_single(*, autocommit: bool) -> Any:
     return app
 
 
+def flask_bare() -> Any:
+    """Flask that verifies and parses, and stores nothing."""
+    from flask import Flask, Response, request
+
+    app = Flask("bare_benchmark")
+
+    @app.post(PATH)
+    def receive() -> Response:
+        body = request.get_data()
+        if not verifies(request.headers.get(SIGNATURE_HEADER, ""), body):
+            return Response(status=401)
+        parameters(request.headers.items(), body)
+        return Response(b"ok")
+
+    return app
+
+
 def _inbox() -> Inbox:
     source = hmac_source(SOURCE, header=SIGNATURE_HEADER, secrets=SECRET, resource="data.object.id", version="version")
     return Inbox(source)

@@ -30,6 +30,7 @@ MEASURED_AGAINST = {
     "single_plain_uvicorn": "ours_plain_uvicorn",
     "single_1_connection": "ours_1_connection",
     "single_autocommit_1_connection": "ours_1_connection",
+    "flask_bare": "flask_ours",
     "flask_single": "flask_ours",
     "flask_single_autocommit": "flask_ours",
 }
@@ -106,7 +107,7 @@ def measure(name: str, options: argparse.Namespace, server: Server) -> tuple[flo
             raise Failed(f"{name} answered all requests that were made beforehand: raise --most-per-second")
         if result["refused"] or result["broken"]:
             raise Failed(f"{name} refused requests with {result['refused']} and broke off {result['broken']}")
-        if receiver != "bare":
+        if receiver not in ("bare", "flask_bare"):
             lost = missing(url, file, "hookledger." if is_ours else "")
             if lost:
                 raise Failed(f"{name} acknowledged {result['acknowledged']} events, {lost} of them are not stored")

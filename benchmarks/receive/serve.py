@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.processes import allow_many_descriptors, end_with_parent
-from benchmarks.receive.applications import THREADS, Bare, Single, flask_ours, flask_single, starlette_ours
+from benchmarks.receive.applications import THREADS, Bare, Single, flask_bare, flask_ours, flask_single, starlette_ours
 
 KEEP_ALIVE = 60  # seconds
 
@@ -30,6 +30,7 @@ UVICORN: dict[str, dict[str, Any]] = {
 }
 WSGI: dict[str, Callable[[], Any]] = {
     "flask_ours": flask_ours,
+    "flask_bare": flask_bare,
     "flask_single": lambda: flask_single(autocommit=False),
     "flask_single_autocommit": lambda: flask_single(autocommit=True),
 }
