@@ -75,6 +75,19 @@ def test_five_processes_upgrade_from_one_revision_behind(
     assert inspect(empty_engine).has_table("later", schema="hookledger")
 
 
+def test_five_processes_upgrade_from_the_revision_before_the_newest(
+    empty_database_url: str, empty_engine: Engine
+) -> None:
+    migrate.upgrade(empty_engine, revision=migrate.revisions()[-2])
+    with ExitStack() as stack:
+        with lock_held(empty_engine) as wait_for:
+            environment = {"DATABASE_URL": empty_database_url}
+            children = [stack.enter_context(Child("-c", UPGRADE, env=environment)) for _ in range(PROCESSES)]
+            wait_for(PROCESSES)
+        all_end_well(children)
+    migrate.check(empty_engine)
+
+
 def test_the_lock_is_taken_before_anything_is_made(empty_engine: Engine) -> None:
     with ThreadPoolExecutor(1) as threads:
         with lock_held(empty_engine) as wait_for:

@@ -66,7 +66,7 @@ def _wheel_is_right(wheel: Path) -> bool:
         names = archive.namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     typed = all(f"{package}/py.typed" in names for package in PACKAGES[:3])
-    migrated = "hookledger_migrations/versions/hookledger_0001.py" in names
+    migrated = {f"hookledger_migrations/versions/hookledger_{number}.py" for number in ("0001", "0002")} <= {*names}
     return tops == set(PACKAGES) and typed and migrated and "hookledger_migrations/script.py.mako" in names
 
 

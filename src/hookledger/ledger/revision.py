@@ -9,7 +9,7 @@ from sqlalchemy import Connection, column, select, table
 from hookledger.inbox import DEFAULT_SCHEMA
 from hookledger.ledger.schema import VERSION_TABLE
 
-NEWEST = "hookledger_0001"
+NEWEST = "hookledger_0002"
 """The newest revision in `hookledger_migrations`."""
 
 

@@ -7,6 +7,7 @@ from sqlalchemy.dialects import postgresql
 from hookledger.ledger.schema import VERSION_TABLE
 
 APPEND = ("SELECT", "INSERT")
+RECORD = ("SELECT", "INSERT", "UPDATE")
 MOVE = ("SELECT", "INSERT", "UPDATE", "DELETE")
 RUN_TIME_RIGHTS: dict[str, tuple[str, ...]] = {
     VERSION_TABLE: ("SELECT",),
@@ -18,6 +19,12 @@ RUN_TIME_RIGHTS: dict[str, tuple[str, ...]] = {
     "pending": MOVE,
     "dead_letters": MOVE,
     "resource_state": MOVE,
+    "replays": RECORD,
+    "replayed": APPEND,
+    "quarantine": MOVE,
+    "pauses": MOVE,
+    "imported": APPEND,
+    "erased": APPEND,
 }
 """The rights by table. A role that has no more than these cannot change what the ledger has recorded."""
 

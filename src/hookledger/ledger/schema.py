@@ -1,6 +1,7 @@
 """The tables of a ledger. The migrations make them; this is what the statements are built from.
 
-payloads, deliveries, redeliveries, failures and effects are only inserted into; pending is what moves.
+payloads, deliveries, redeliveries, failures and effects are only inserted into; pending is what moves. The last six are
+those of the person on call: what was replayed, refused, paused, imported and erased.
 Every id is bigint. There are no foreign keys: the rows that belong together are written by one statement, and
 a foreign key would lock and rewrite ledger rows at every receipt.
 """
@@ -27,6 +28,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -51,6 +53,12 @@ class Tables:
     failures: Table
     effects: Table
     resource_state: Table
+    replays: Table
+    replayed: Table
+    quarantine: Table
+    pauses: Table
+    imported: Table
+    erased: Table
 
 
 def _moment(name: str, *, default: bool = False) -> Column[object]:
@@ -86,6 +94,9 @@ def tables(schema: str) -> Tables:
         Column("body_digest", LargeBinary, nullable=False),
         PrimaryKeyConstraint("id", name="deliveries_pkey"),
         UniqueConstraint("source", "event_id", name="deliveries_source_event_id_key"),
+        Index("deliveries_resource_idx", "resource", "source", "id", postgresql_where=text("resource IS NOT NULL")),
+        # Rows lie nearly in the order of this time, so a few bytes for a hundred pages find an hour among years.
+        Index("deliveries_received_at_idx", "received_at", postgresql_using="brin"),
     )
     redeliveries = Table(
         "redeliveries",
@@ -136,6 +147,7 @@ def tables(schema: str) -> Tables:
         Column("fingerprint", Text, nullable=False),
         PrimaryKeyConstraint("id", name="failures_pkey"),
         Index("failures_delivery_id_idx", "delivery_id", "attempt"),
+        Index("failures_fingerprint_idx", "fingerprint", "delivery_id"),
     )
     effects = Table(
         "effects",
@@ -149,6 +161,8 @@ def tables(schema: str) -> Tables:
         _moment("applied_at", default=True),
         # The event comes first, so that one look into the index finds all outcomes of a delivery.
         PrimaryKeyConstraint("source", "event_id", "handler", name="effects_pkey"),
+        Index("effects_applied_at_idx", "applied_at", postgresql_using="brin"),
+        Index("effects_outcome_idx", "outcome", "delivery_id", postgresql_where=text("outcome <> 'applied'")),
     )
     resource_state = Table(
         "resource_state",
@@ -162,6 +176,80 @@ def tables(schema: str) -> Tables:
         Column("state", JSONB),
         PrimaryKeyConstraint("handler", "source", "resource", name="resource_state_pkey"),
     )
+    replays = Table(
+        "replays",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("who", Text, nullable=False),
+        Column("reason", Text),
+        Column("filter", JSONB, nullable=False),
+        Column("plan", JSONB, nullable=False),
+        _moment("started_at", default=True),
+        Column("finished_at", MOMENT),
+        Column("state", Text, nullable=False),
+        # Frozen by the plan: what arrives later is not in the replay.
+        Column("until_id", BigInteger, nullable=False),
+        Column("cursor_id", BigInteger),
+        Column("queued", BigInteger, nullable=False, server_default="0"),
+        Column("result", JSONB),
+        PrimaryKeyConstraint("id", name="replays_pkey"),
+    )
+    replayed = Table(
+        "replayed",
+        metadata,
+        Column("replay_id", BigInteger, nullable=False, autoincrement=False),
+        Column("delivery_id", BigInteger, nullable=False, autoincrement=False),
+        PrimaryKeyConstraint("replay_id", "delivery_id", name="replayed_pkey"),
+        Index("replayed_delivery_id_idx", "delivery_id"),
+    )
+    quarantine = Table(
+        "quarantine",
+        metadata,
+        Column("id", BigInteger, Identity(always=False), nullable=False),
+        _moment("at", default=True),
+        Column("source", Text, nullable=False),
+        Column("status", Integer, nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("diagnosis", Text),
+        Column("method", Text, nullable=False),
+        Column("url", Text, nullable=False),
+        Column("headers", JSONB, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        # Of the request; the body may have been cut.
+        Column("size", BigInteger, nullable=False),
+        Column("released_at", MOMENT),
+        Column("delivery_ids", ARRAY(BigInteger, dimensions=1)),
+        PrimaryKeyConstraint("id", name="quarantine_pkey"),
+        Index("quarantine_at_idx", "at"),
+        Index("quarantine_source_at_idx", "source", "at"),
+    )
+    pauses = Table(
+        "pauses",
+        metadata,
+        Column("kind", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        _moment("since", default=True),
+        Column("who", Text, nullable=False),
+        Column("reason", Text),
+        PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
+    )
+    imported = Table(
+        "imported",
+        metadata,
+        Column("delivery_id", BigInteger, nullable=False, autoincrement=False),
+        _moment("imported_at", default=True),
+        Column("origin", Text, nullable=False),
+        PrimaryKeyConstraint("delivery_id", name="imported_pkey"),
+    )
+    erased = Table(
+        "erased",
+        metadata,
+        Column("delivery_id", BigInteger, nullable=False, autoincrement=False),
+        _moment("erased_at", default=True),
+        Column("who", Text, nullable=False),
+        PrimaryKeyConstraint("delivery_id", name="erased_pkey"),
+    )
     return Tables(
         schema,
         metadata,
@@ -173,4 +261,10 @@ def tables(schema: str) -> Tables:
         failures,
         effects,
         resource_state,
+        replays,
+        replayed,
+        quarantine,
+        pauses,
+        imported,
+        erased,
     )
