@@ -33,7 +33,7 @@ class IntakeSettings:
     cut_after: float = 1.5
     max_waiting: int = 2_000
     max_waiting_bytes: int = 128 * MEBIBYTE
-    commits: int = 2
+    commits: int = 3
     max_commit_requests: int = 500
     max_commit_bytes: int = 8 * MEBIBYTE
     retry_after: int = 5

@@ -71,9 +71,7 @@ class Watch:
                 self._forget()
                 # A connection that is broken already makes itself known at its first statement.
                 with contextlib.suppress(Exception):
-                    # A duplicate of our own: the number of a closed socket may belong to another file by the
-                    # time that it is shut.
-                    self._descriptor = os.dup(pgconn.socket)
+                    self._descriptor = _duplicate(pgconn)
                     self._pgconn = pgconn
                 self.cut = None
             self._deadline = time.monotonic() + self._seconds
@@ -99,9 +97,23 @@ class Watch:
                     copy.shutdown(socket.SHUT_RDWR)
 
     def _forget(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
         self._descriptor = self._pgconn = None
+
+
+_duplicates: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _duplicate(pgconn: Any) -> int:
+    """A file descriptor of our own for the socket of a connection, which is closed with it.
+
+    The number of a closed socket may belong to another file by the time that it is shut. Made once a connection: each
+    call to the system lets other threads have the interpreter, and a commit wait for it.
+    """
+    descriptor = _duplicates.get(pgconn)
+    if descriptor is None:
+        descriptor = _duplicates[pgconn] = os.dup(pgconn.socket)
+        weakref.finalize(pgconn, os.close, descriptor).atexit = False
+    return descriptor
 
 
 _current: ContextVar[Watch | None] = ContextVar("hookledger_watch", default=None)

@@ -11,6 +11,8 @@ from inspect import isawaitable
 from typing import Any
 
 import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -27,6 +29,8 @@ IN_TRANSACTION = 2
 IN_ERROR = 3
 """libpq's PQTRANS_INTRANS and PQTRANS_INERROR.
 https://www.postgresql.org/docs/current/libpq-status.html#LIBPQ-PQTRANSACTIONSTATUS"""
+
+DONE = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 NO_SAVEPOINT = "3B001"
 NO_TRANSACTION = "25P01"
@@ -287,7 +291,14 @@ class HandlerConnection(Connection):
     def _run(self, statement: str) -> None:
         # Past SQLAlchemy, whose own savepoints a handler may be about to nest into this one. Never prepared: that would
         # push handlers' statements out of the driver's store of them.
-        ran = self._driver().execute(statement, prepare=False)
+        driver = self._driver()
+        if isinstance(driver, psycopg.Connection):
+            # Past the driver's cursor too, which takes longer than such a statement.
+            result = driver.pgconn.exec_(statement.encode())
+            if result.status not in DONE:
+                raise error_from_result(result, encoding=driver.info.encoding)
+            return
+        ran = driver.execute(statement, prepare=False)
         if isawaitable(ran):
             await_only(ran)
 
