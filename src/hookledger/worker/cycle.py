@@ -52,7 +52,7 @@ class Cycle:
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
-        """Deliveries that our claim charged and whose end is not committed yet; refunded after an outage."""
+        """Deliveries of our claim whose end is not committed yet; after an outage they are due again, uncharged."""
 
     def run(self) -> int:
         """Claim a batch and work on it. Returns how many deliveries were claimed.
@@ -84,7 +84,7 @@ class Cycle:
             since = self._look.since(time.monotonic())
             rows = repository.claim(connection, self._size, self._tools.inbox.retry, since=since)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
-            self.taken = {row.id: GivenBack(row.id, row.attempts, 1, row.last_error) for row in rows if not row.crashed}
+            self.taken = {row.id: _given_back(row) for row in rows}
             wanted = large_bodies(rows)
             large = repository.read_bodies(connection, wanted) if wanted else {}
         self.claimed_all = len(rows) == self._size
@@ -101,14 +101,14 @@ class Cycle:
         crashed = in_order(received.rows)
         for position, row in enumerate(crashed):
             if self._tools.stopping():
-                self._make_due([GivenBack(row.id, row.attempts, 0, None) for row in crashed[position:]])
+                self._make_due([self.taken.pop(row.id) for row in crashed[position:]])
                 return
             self._after_crash(received, row)
 
     def _leave_unread(self, rows: Sequence[ClaimedRow]) -> None:
         """Give back what did not fit into memory together with the rest."""
         if rows:
-            self._make_due([self.taken.pop(row.id, GivenBack(row.id, row.attempts, 0, None)) for row in rows])
+            self._make_due([self.taken.pop(row.id) for row in rows])
 
     def _together(self, claimed: Sequence[Claimed]) -> None:
         known: dict[int, Refused] = {}
@@ -216,6 +216,7 @@ class Cycle:
             held = hold(connection, repository, [(row.id, row.attempts)])
             attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry) if held else None
         if attempts is None:
+            self.taken.pop(row.id, None)
             return
         self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
         self._alone(received.claimed(row, attempts), {})
@@ -230,6 +231,7 @@ class Cycle:
             if held:
                 buried = Buried(delivery.id, attempts, DeathReason.CRASHED.value, words, mark)
                 repository.bury(connection, [buried])
+        self.taken.pop(delivery.id, None)
         if held:
             self._tell([told(delivery, NO_HANDLER, f"dead ({DeathReason.CRASHED.value})", error=words)])
 
@@ -277,6 +279,11 @@ class Cycle:
                 )
         if settled:
             self._observe(settled)
+
+
+def _given_back(row: ClaimedRow) -> GivenBack:
+    """What undoes the claim of a row. One that crashed was not charged by it."""
+    return GivenBack(row.id, row.attempts, 0 if row.crashed else 1, row.last_error)
 
 
 def _guesses(claimed: Claimed, refused: Refused, error: BaseException) -> Iterator[Refused]:
