@@ -216,7 +216,7 @@ class _Reading:
                 self.books.doubled.append(f"{name} is {outcome} by {handler}, and its row is there {times} times")
 
     def _check_order(self) -> None:
-        """Rows of a resource are written under the lock of its state, so their places are the order of their commits."""
+        """Rows of a resource are written under the lock of its state: their places are the order of their commits."""
         newest: dict[str, tuple[int, int]] = {}
         for row in self._entries:
             if row.handler != SAVE or row.event_id not in self._events:

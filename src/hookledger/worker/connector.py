@@ -68,13 +68,17 @@ class Connector:
         if driver.pgconn.transaction_status != 0 and not driver.closed:
             connection.connection.rollback()
 
-    def drop(self) -> None:
-        """Give the connection back to the pool; one in an unknown state is not handed to the next user of it."""
+    def drop(self, *, for_good: bool = False) -> None:
+        """Give the connection back to the pool; one in an unknown state is not handed to the next user of it.
+
+        Args:
+            for_good: close it instead.
+        """
         connection, self._connection = self._connection, None
         self.driver_connection = None
         if connection is not None:
             connection.running = False
             with contextlib.suppress(Exception):
-                if connection.in_transaction() or connection.lost:
+                if for_good or connection.in_transaction() or connection.lost:
                     connection.invalidate()
                 connection.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlalchemy.exc import DBAPIError
 
 from hookledger.handlers import NO_HANDLER
-from hookledger.ledger.failure import is_conflict, is_hindrance, is_outage
+from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage
 from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack
 from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
@@ -66,8 +66,9 @@ class Cycle:
             if rows:
                 self._work(Received(self._tools.inbox, rows, large))
         except DBAPIError as error:
-            if is_hindrance(error):
-                # A time limit of the role, perhaps: fewer at a time may fit into it.
+            if is_hindrance(error) or is_distress(error):
+                # A time limit of the role, perhaps, that fewer at a time fit into; or a handler that uses up the disk,
+                # which must not hold up others: what is given back goes behind what waits.
                 self._size = max(1, self._size // 2)
             raise
         return len(rows)
@@ -194,16 +195,22 @@ class Cycle:
                 if is_conflict(error):
                     self._claim_fewer()
                     continue
-                if batch.running is not None and self._losses.count(batch.running.delivery.id):
+                if batch.running is not None and self._is_one_too_many(batch.running.delivery.id, error):
                     # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
                     self.taken.pop(batch.running.delivery.id, None)
                 raise
             else:
+                self._losses.committed()
                 self._committed(claimed, report)
                 return report
             finally:
                 self._connector.clean()
         raise Conflict("it met a deadlock each time")
+
+    def _is_one_too_many(self, delivery_id: int, error: DBAPIError) -> bool:
+        if is_distress(error):
+            return self._losses.count_distress(delivery_id)
+        return self._losses.count(delivery_id)
 
     def _after_crash(self, received: Received, row: ClaimedRow) -> None:
         """Run a delivery whose last attempt ended in a crash: alone, charged just before, never with others."""
