@@ -1,4 +1,5 @@
-"""A program of the tests: for every line of its input it forks a receiver or a worker. What takes time is imported once.
+"""A program of the tests: for every line of its input it forks a receiver or a worker. What takes time is imported
+once.
 
     python -m tests.faults.forking
 

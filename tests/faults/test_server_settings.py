@@ -1,5 +1,5 @@
-"""A server that takes no writes, or no connections, or ends what takes long: receivers answer 503, workers wait, and all
-goes on by itself when it is over (D1, D10)."""
+"""A server that takes no writes, or no connections, or ends what takes long: receivers answer 503, workers wait, and
+all goes on by itself when it is over (D1, D10)."""
 
 from __future__ import annotations
 

@@ -166,6 +166,9 @@ class Trips:
 
     def _count(self, backend: int, words: str) -> tuple[Trip, bool]:
         with self._lock:
+            if words.startswith("LISTEN"):
+                # Of a worker's other connection, at any time.
+                return Trip(0, backend, words), False
             self.trips.append(words)
             trip = Trip(len(self.trips), backend, words)
             strikes = trip.number == self._at
