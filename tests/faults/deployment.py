@@ -48,7 +48,10 @@ class Process:
 
     @property
     def running(self) -> bool:
-        return psutil.pid_exists(self.pid) and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+        try:
+            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
 
     @property
     def output(self) -> str:

@@ -1,5 +1,5 @@
-"""Every step of a receiver with the ledger, struck one after the other: what is not acknowledged is sent again, and what
-is acknowledged is there once (D1, D4)."""
+"""Every step of a receiver with the ledger, struck one after the other: what is not acknowledged is sent again, and
+what is acknowledged is there once (D1, D4)."""
 
 from __future__ import annotations
 
