@@ -158,8 +158,9 @@ class Trips:
                 break
         if strikes and self._after is not None and not lost:
             self._after(trip)
+            lost = server.closed()
             # What the server still says, if it was cut, takes the place of its answer: that one is lost.
-            answer = server.drain() if server.closed() else answer
+            answer = server.drain() if lost else answer
         client.send(answer)
         if lost:
             raise EOFError

@@ -1,5 +1,5 @@
-"""What the tests need of the system, a second version of PostgreSQL and a pooler: installed from its packages where that
-can be done."""
+"""What the tests need of the system, a second version of PostgreSQL and a pooler: installed from its packages where
+that can be done."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def check_prepared_statements(connection: Connection) -> None:
         if backend == driver.info.backend_pid:
             return
         _value(driver.execute(PROBE, prepare=True))
-        connection.connection.rollback()
+        # A rollback would have the driver take its prepared statements back.
+        connection.connection.commit()
         parameters = {**driver.info.get_parameters(), "password": driver.info.password or None}
         # The connection of the server that was just ours is the first that another client gets.
         with psycopg.connect(**parameters) as another:
