@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from hookledger.embedded import EmbeddedPostgres
+from hookledger.engine import create
+from hookledger.worker.connector import Connector
 from tests.faults.books import Event
 from tests.faults.conftest import Deploy
+from tests.faults.trips import Trip, Trips
 from tests.processes import wait_until
 from tests.proxy import Proxy
 
@@ -31,27 +36,60 @@ def test_a_silent_network(deploy: Deploy, database_url: str, proxies: tuple[Prox
     with deployment.sending() as senders:
         senders.at(20, lambda: None)
         deployment.wait_for_progress()
-        # What the worker has in hand stays its own, and the other one works on.
         to_worker.pause()
-        deployment.wait_for_progress(30)
         refused = senders.refused
         to_receiver.pause()
         wait_until(lambda: senders.refused > refused)
         to_receiver.resume()
         senders.at(20, lambda: None)
         to_worker.resume()
-        deployment.wait_for_progress(30)
-        # And once more, while the server gives up on it: another worker takes over what it had.
-        to_worker.pause()
-        deployment.wait_for_progress(30)
-        deployment.ledger.execute(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND pid <> pg_backend_pid()"
-        )
-        deployment.wait_for_progress(30)
-        to_worker.resume()
-        senders.at(20, lambda: None)
+        deployment.wait_for_progress(10)
     deployment.expect_balanced()
+
+
+@pytest.mark.parametrize("inbox", ["sync", "asynchronous"])
+def test_a_worker_whose_machine_is_gone(deploy: Deploy, database_url: str, inbox: str) -> None:
+    """In the middle of a transaction its network falls silent. As soon as the server has noticed that, others take over
+    what it had; and should it come back, it finds out and goes on."""
+    silent, back = threading.Event(), threading.Event()
+    backends = []
+
+    def fall_silent(trip: Trip) -> None:
+        backends.append(trip.backend)
+        silent.set()
+        back.wait()
+
+    deployment = deploy(database_url, inbox=inbox)
+    deployment.start_receiver()
+    with Trips(database_url) as trips:
+        gone = deployment.start_worker(trips.url)
+        deployment.start_worker()
+        try:
+            with deployment.sending() as senders:
+                trips.strike_at("SAVEPOINT", before=fall_silent)
+                wait_until(silent.is_set)
+                senders.at(20, lambda: None)
+                # What keepalives have it do after a while, which the proxy answers.
+                deployment.ledger.execute("SELECT pg_terminate_backend(:pid, 10000)", pid=backends[0])
+                deployment.wait_for_progress(30)
+                back.set()
+                gone.wait_for_output("cannot work, trying again")
+                deployment.wait_for_progress(10)
+            deployment.expect_balanced()
+        finally:
+            back.set()
+
+
+def test_the_server_is_told_to_notice_machines_that_are_gone(own_server: EmbeddedPostgres) -> None:
+    engine = create(own_server.tcp_url_of("postgres"))
+    connection = Connector(engine).connection()
+    shown = {
+        name: connection.exec_driver_sql(f"SHOW {name}").scalar_one()
+        for name in ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+    }
+    assert list(shown.values()) == ["10", "3", "3", "10s"], shown
+    connection.close()
+    engine.dispose()
 
 
 def test_b039_a_listener_that_hears_nothing(deploy: Deploy, database_url: str) -> None:

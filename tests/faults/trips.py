@@ -59,7 +59,7 @@ class Trips:
         self.url = plain.render_as_string(hide_password=False)
         self._sockets: list[socket.socket] = []
         self._lock = threading.Lock()
-        self._at: int | None = None
+        self._at: int | str | None = None
         self._before: Strike | None = None
         self._after: Strike | None = None
         self.trips: list[str] = []
@@ -68,16 +68,16 @@ class Trips:
         """At which trip the last strike hit, in words; None if it was never reached."""
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def strike_at(self, number: int | None, *, before: Strike | None = None, after: Strike | None = None) -> None:
+    def strike_at(self, at: int | str | None, *, before: Strike | None = None, after: Strike | None = None) -> None:
         """Count from now, and do something at that trip.
 
         Args:
-            number: of the trip, from 1; None for none.
+            at: the number of the trip, from 1, or words of the first that is meant; None for none.
             before: done before the server gets it.
             after: done when the server has done it and said so, and before the client hears of it.
         """
         with self._lock:
-            self._at, self._before, self._after = number, before, after
+            self._at, self._before, self._after = at, before, after
             self.trips, self.struck = [], None
 
     def _accept(self) -> None:
@@ -172,9 +172,10 @@ class Trips:
                 return Trip(0, backend, words), False
             self.trips.append(words)
             trip = Trip(len(self.trips), backend, words)
-            strikes = trip.number == self._at
+            strikes = self._at in words if isinstance(self._at, str) else self._at == trip.number
             if strikes:
                 self.struck = words
+                self._at = None
             return trip, strikes
 
     def close(self) -> None:
