@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.verify.decisions import TITLES, decision_of
-from tests.verify.servers import other_servers
+from tests.verify.servers import other_servers, see_to_pooler
 
 ROOT = Path(__file__).resolve().parents[2]
 RECEIPT = ROOT / "verify-receipt.json"
@@ -189,6 +189,7 @@ def main() -> int:
     if options.quick:
         checks += test_checks(QUICK_TESTS, "")
     else:
+        see_to_pooler()
         checks += test_checks(["tests"], "")
         for name, bindir in other_servers():
             checks += test_checks(OTHER_SERVER, f" on {name}", PG_BINDIR=str(bindir))

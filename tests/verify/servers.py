@@ -1,4 +1,5 @@
-"""A second version of PostgreSQL for the tests: the system's, installed from its packages where that can be done."""
+"""What the tests need of the system, a second version of PostgreSQL and a pooler: installed from its packages where
+that can be done."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.faults.pooler import program
 
 
 def installed() -> list[tuple[int, Path]]:
@@ -19,12 +22,27 @@ def other_servers() -> list[tuple[str, Path]]:
     """The servers to test with beside the default one; none if the caller chose one himself."""
     if os.environ.get("DATABASE_URL") or os.environ.get("PG_BINDIR"):
         return []
-    if not installed() and os.geteuid() == 0 and shutil.which("apt-get"):
+    if not installed():
         # Without a cluster: the tests make their own.
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "postgresql"]):
-            subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
+        install("postgresql")
     servers = [(f"PostgreSQL {version}", folder) for version, folder in installed() if version < 18]
     if not servers:
         print("no second PostgreSQL is installed here: tested with the embedded one only", file=sys.stderr)
     return servers[:1]
+
+
+def install(package: str) -> None:
+    """Install a package of Debian's, if we may."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", package]):
+        subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
+
+
+def see_to_pooler() -> None:
+    """See that there is a pooler; where there is none, the tests with one are skipped."""
+    if program() is None:
+        install("pgbouncer")
+    if program() is None:
+        print("no pgbouncer is installed here: not tested with a pooler", file=sys.stderr)

@@ -36,6 +36,15 @@ HINDRANCES = frozenset(
 )
 """Outages that a smaller piece of the same work may escape."""
 
+DISTRESS = frozenset(
+    {
+        "53100",  # disk_full
+        "53200",  # out_of_memory
+        "58030",  # io_error
+    }
+)
+"""Outages that a statement of a handler meets on a connection that lives. Seldom its own fault, but it may be."""
+
 UNMIGRATED = frozenset({"3F000", "42703", "42P01"})
 """invalid_schema_name, undefined_column, undefined_table."""
 
@@ -71,6 +80,11 @@ def is_outage(error: BaseException) -> bool:
 def is_hindrance(error: BaseException) -> bool:
     """Whether it took too long or too much, so that less at a time may succeed."""
     return sqlstate(error) in HINDRANCES
+
+
+def is_distress(error: BaseException) -> bool:
+    """Whether the server has run out of something, whoever's statement noticed it."""
+    return sqlstate(error) in DISTRESS
 
 
 def is_unmigrated(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from hookledger.engine import connect, describe, unreachable
 from hookledger.errors import SchemaError, SetupError
+from hookledger.ledger.pooler import check_prepared_statements
 from hookledger.ledger.revision import NEWEST, command, read_revision
 from hookledger.ledger.rights import RUN_TIME_RIGHTS, quoted
 from hookledger.ledger.schema import VERSION_TABLE
@@ -96,10 +97,11 @@ def open_ready(engine: Engine, schema: str) -> None:
 
     Raises:
         DatabaseUnreachable: if no connection can be made, with the server and its reason.
-        SetupError: as `check_ready`.
+        SetupError: as `check_ready`; or if a pooler is in front of the server in a way that breaks prepared statements.
     """
     with connect(engine) as connection:
         check_ready(connection, schema)
+        check_prepared_statements(connection)
 
 
 async def open_ready_asynchronously(engine: AsyncEngine, schema: str) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
 from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage, is_unmigrated
+from hookledger.ledger.pooler import REMEDY, is_confused
 from hookledger.ledger.repository import Repeated, Repository
 from hookledger.receive.announce import announce
 from hookledger.receive.batch import Batch, Vanished, again, gathered
@@ -229,7 +230,11 @@ def _cause(error: Exception) -> str:
     diagnosis = getattr(original, "diag", None)
     message = getattr(diagnosis, "message_primary", None) or str(original).strip()
     told = message.partition("\n")[0] or type(original).__name__
-    return f"{told}; run `hookledger db upgrade`" if is_unmigrated(error) else told
+    if is_unmigrated(error):
+        return f"{told}; run `hookledger db upgrade`"
+    if is_confused(error):
+        return f"{told}; behind a pooler in transaction mode {REMEDY}"
+    return told
 
 
 def _warn(what: str, count: int, error: Exception) -> None:

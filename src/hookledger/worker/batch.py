@@ -14,7 +14,7 @@ from typing import Any
 from hookledger.errors import UnreadableBody
 from hookledger.handlers import NO_HANDLER, Handler, Kind
 from hookledger.inbox import Inbox
-from hookledger.ledger.failure import is_conflict
+from hookledger.ledger.failure import is_conflict, is_distress
 from hookledger.ledger.repository import (
     AddedNumber,
     EffectKey,
@@ -33,7 +33,7 @@ from hookledger.worker.interrupt import is_interrupt
 from hookledger.worker.outcome import BatchReport, Claimed, Failure, Outcome, Snapshot, told
 from hookledger.worker.read import numbers_to_add, read_snapshot
 from hookledger.worker.state import snapshot_state
-from hookledger.worker.transaction import HandlerConnection, Spoiled, lost_error
+from hookledger.worker.transaction import HandlerConnection, Spoiled, error_of_handler, lost_error
 
 SNAPSHOT, ACCUMULATE = Kind.SNAPSHOT, Kind.ACCUMULATE
 APPLIED, STALE, SUPERSEDED, IGNORED = [
@@ -270,6 +270,12 @@ class Batch:
             raise lost_error(first or error) from error
         if (first is not None and is_conflict(first)) or (is_conflict(error) and connection.in_error):
             raise Conflict from error
+        if connection.outage is not None:
+            self.running = None
+            raise connection.outage from error
+        for met in (first, error):
+            if isinstance(met, Exception) and is_distress(met) and (met is first or connection.in_error):
+                raise error_of_handler(met) from error
         caught = first if first is not None and first is not error and connection.in_error else None
         try:
             if isinstance(error, Spoiled):

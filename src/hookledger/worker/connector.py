@@ -15,6 +15,16 @@ _LIMITS = """
     SELECT name FROM pg_catalog.pg_settings
     WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout') AND setting <> '0'
 """
+_KEEPALIVES = """
+    SELECT set_config(name, wanted, false)
+    FROM (VALUES ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '3'), ('tcp_keepalives_count', '3'),
+                 ('tcp_user_timeout', '10000')) AS ours (name, wanted)
+    JOIN pg_catalog.pg_settings USING (name)
+    WHERE setting::integer NOT BETWEEN 1 AND wanted::integer
+"""
+"""Has the server notice within some twenty seconds that a worker's machine is gone, and release what it had locked. As
+the system has it by default, that takes two hours.
+https://www.postgresql.org/docs/current/runtime-config-connection.html#GUC-TCP-KEEPALIVES-IDLE"""
 _LIFT = "SELECT set_config(name, '0', true) FROM unnest(%(names)s::text[]) AS name"
 
 
@@ -47,6 +57,7 @@ class Connector:
             self.driver_connection = connection.connection.driver_connection
             with connection.begin():
                 self._limits = list(connection.exec_driver_sql(_LIMITS).scalars())
+                connection.exec_driver_sql(_KEEPALIVES)
             self.parameters = parameters_of(self.driver_connection)
         return self._connection
 
@@ -68,13 +79,17 @@ class Connector:
         if driver.pgconn.transaction_status != 0 and not driver.closed:
             connection.connection.rollback()
 
-    def drop(self) -> None:
-        """Give the connection back to the pool; one in an unknown state is not handed to the next user of it."""
+    def drop(self, *, for_good: bool = False) -> None:
+        """Give the connection back to the pool; one in an unknown state is not handed to the next user of it.
+
+        Args:
+            for_good: close it instead.
+        """
         connection, self._connection = self._connection, None
         self.driver_connection = None
         if connection is not None:
             connection.running = False
             with contextlib.suppress(Exception):
-                if connection.in_transaction() or connection.lost:
+                if for_good or connection.in_transaction() or connection.lost:
                     connection.invalidate()
                 connection.close()

@@ -10,16 +10,33 @@ from hookledger.ledger.repository import ClaimedRow
 IN_WORDS = "the worker died in each of the last attempts ({attempts} in all)"
 
 MOST_LOSSES = 3
-"""How often a connection may be lost under the handler of one delivery before that counts as a crash."""
+"""How often a connection may be lost under the handler of one delivery, or what the server lacks stop it while others
+succeed, before that counts as a crash."""
 MOST_KNOWN = 1000
 
 
 class Losses:
-    """Counts connections lost under handlers. A restart of the server is nobody's fault; a statement that brings
-    the server down, each time, is."""
+    """Counts what handlers meet that need not be their fault. A restart of the server is nobody's; a statement that
+    brings the server down, each time, is."""
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
+        self._commits = 0
+        self._counted_at: dict[int, int] = {}
+
+    def committed(self) -> None:
+        """Note that the handlers of a batch succeeded."""
+        self._commits += 1
+
+    def count_distress(self, delivery_id: int) -> bool:
+        """Note that a handler met a full disk, say. It counts only if others succeeded since it did so last: while
+        nobody does, it is the server. Returns whether it is one too many."""
+        if self._counted_at.get(delivery_id) == self._commits:
+            return False
+        if len(self._counted_at) >= MOST_KNOWN:
+            self._counted_at.clear()
+        self._counted_at[delivery_id] = self._commits
+        return self.count(delivery_id)
 
     def count(self, delivery_id: int) -> bool:
         """Note a loss. Returns whether it is one too many."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlalchemy.exc import DBAPIError
 
 from hookledger.handlers import NO_HANDLER
-from hookledger.ledger.failure import is_conflict, is_hindrance, is_outage
+from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage
 from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack
 from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
@@ -52,7 +52,7 @@ class Cycle:
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
-        """Deliveries that our claim charged and whose end is not committed yet; refunded after an outage."""
+        """Deliveries of our claim whose end is not committed yet; after an outage they are due again, uncharged."""
 
     def run(self) -> int:
         """Claim a batch and work on it. Returns how many deliveries were claimed.
@@ -66,8 +66,9 @@ class Cycle:
             if rows:
                 self._work(Received(self._tools.inbox, rows, large))
         except DBAPIError as error:
-            if is_hindrance(error):
-                # A time limit of the role, perhaps: fewer at a time may fit into it.
+            if is_hindrance(error) or is_distress(error):
+                # A time limit of the role, perhaps, that fewer at a time fit into; or a handler that uses up the disk,
+                # which must not hold up others: what is given back goes behind what waits.
                 self._size = max(1, self._size // 2)
             raise
         return len(rows)
@@ -84,7 +85,7 @@ class Cycle:
             since = self._look.since(time.monotonic())
             rows = repository.claim(connection, self._size, self._tools.inbox.retry, since=since)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
-            self.taken = {row.id: GivenBack(row.id, row.attempts, 1, row.last_error) for row in rows if not row.crashed}
+            self.taken = {row.id: _given_back(row) for row in rows}
             wanted = large_bodies(rows)
             large = repository.read_bodies(connection, wanted) if wanted else {}
         self.claimed_all = len(rows) == self._size
@@ -101,14 +102,14 @@ class Cycle:
         crashed = in_order(received.rows)
         for position, row in enumerate(crashed):
             if self._tools.stopping():
-                self._make_due([GivenBack(row.id, row.attempts, 0, None) for row in crashed[position:]])
+                self._make_due([self.taken.pop(row.id) for row in crashed[position:]])
                 return
             self._after_crash(received, row)
 
     def _leave_unread(self, rows: Sequence[ClaimedRow]) -> None:
         """Give back what did not fit into memory together with the rest."""
         if rows:
-            self._make_due([self.taken.pop(row.id, GivenBack(row.id, row.attempts, 0, None)) for row in rows])
+            self._make_due([self.taken.pop(row.id) for row in rows])
 
     def _together(self, claimed: Sequence[Claimed]) -> None:
         known: dict[int, Refused] = {}
@@ -194,16 +195,22 @@ class Cycle:
                 if is_conflict(error):
                     self._claim_fewer()
                     continue
-                if batch.running is not None and self._losses.count(batch.running.delivery.id):
+                if batch.running is not None and self._is_one_too_many(batch.running.delivery.id, error):
                     # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
                     self.taken.pop(batch.running.delivery.id, None)
                 raise
             else:
+                self._losses.committed()
                 self._committed(claimed, report)
                 return report
             finally:
                 self._connector.clean()
         raise Conflict("it met a deadlock each time")
+
+    def _is_one_too_many(self, delivery_id: int, error: DBAPIError) -> bool:
+        if is_distress(error):
+            return self._losses.count_distress(delivery_id)
+        return self._losses.count(delivery_id)
 
     def _after_crash(self, received: Received, row: ClaimedRow) -> None:
         """Run a delivery whose last attempt ended in a crash: alone, charged just before, never with others."""
@@ -216,6 +223,7 @@ class Cycle:
             held = hold(connection, repository, [(row.id, row.attempts)])
             attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry) if held else None
         if attempts is None:
+            self.taken.pop(row.id, None)
             return
         self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
         self._alone(received.claimed(row, attempts), {})
@@ -230,6 +238,7 @@ class Cycle:
             if held:
                 buried = Buried(delivery.id, attempts, DeathReason.CRASHED.value, words, mark)
                 repository.bury(connection, [buried])
+        self.taken.pop(delivery.id, None)
         if held:
             self._tell([told(delivery, NO_HANDLER, f"dead ({DeathReason.CRASHED.value})", error=words)])
 
@@ -277,6 +286,11 @@ class Cycle:
                 )
         if settled:
             self._observe(settled)
+
+
+def _given_back(row: ClaimedRow) -> GivenBack:
+    """What undoes the claim of a row. One that crashed was not charged by it."""
+    return GivenBack(row.id, row.attempts, 0 if row.crashed else 1, row.last_error)
 
 
 def _guesses(claimed: Claimed, refused: Refused, error: BaseException) -> Iterator[Refused]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -83,6 +84,7 @@ class Worker:
         self.settings = settings or WorkerSettings()
         self._observe = observe
         self._repository = Repository.of(inbox.schema)
+        self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._now = False
@@ -139,6 +141,10 @@ class Worker:
             self._loop = None
 
     async def _check(self) -> None:
+        if self._process != os.getpid():
+            # What the engine's pool holds since before a fork belongs to the parent.
+            getattr(self.engine, "sync_engine", self.engine).dispose(close=False)
+            self._process = os.getpid()
         if isinstance(self.engine, AsyncEngine):
             await greenlet_spawn(open_ready, self.engine.sync_engine, self.inbox.schema)
         else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.util import greenlet_spawn
 
+from hookledger.ledger.failure import is_demoted
 from hookledger.worker.call import Caller
 from hookledger.worker.connector import Connector
 from hookledger.worker.cycle import Cycle
@@ -56,8 +58,9 @@ class Slot:
                 await self._call(self.connector.connection)
                 self.connected.set()
             return await self._call(self.cycle.run)
-        except BaseException:
-            await self._call(self.connector.drop)
+        except BaseException as error:
+            # One that takes no writes leads to the old primary; a new one may lead to the new.
+            await self._call(partial(self.connector.drop, for_good=is_demoted(error)))
             raise
 
     @property

@@ -22,6 +22,7 @@ from sqlalchemy.util import await_only
 
 from hookledger.errors import ErrorSwallowed, HandlerError, TransactionEnded
 from hookledger.handlers import Handler
+from hookledger.ledger.failure import is_outage
 from hookledger.worker.ending import SAVEPOINT, ending
 from hookledger.worker.fingerprint import in_words
 
@@ -83,6 +84,8 @@ class HandlerConnection(Connection):
         self._kept = 0
         self.ended: str | None = None
         self.first_error: BaseException | None = None
+        self.outage: DBAPIError | None = None
+        """What a statement of ours met around a handler, which has no part in it."""
         super().__init__(engine)
         self._options = self._execution_options
         self._pgconn = self._driver().pgconn
@@ -127,6 +130,7 @@ class HandlerConnection(Connection):
         self.guarded = False
         self.ended = None
         self.first_error = None
+        self.outage = None
 
     def leave(self, *, check_deferred: bool = False) -> None:
         """The handler returned: keep its writes. Unless it may have done more than can be seen from here, its savepoint
@@ -188,6 +192,8 @@ class HandlerConnection(Connection):
                 self._run(f"RELEASE SAVEPOINT {SAVEPOINTS[self._kept]}")
             except psycopg.Error:
                 self._check_alive()
+                if self.outage is not None:
+                    raise self.outage from None
                 raise Spoiled(TransactionEnded(ON_THE_DRIVER)) from None
         elif self.in_error:
             raise Spoiled(TransactionEnded("the handler broke the transaction without touching its connection"))
@@ -292,15 +298,21 @@ class HandlerConnection(Connection):
         # Past SQLAlchemy, whose own savepoints a handler may be about to nest into this one. Never prepared: that would
         # push handlers' statements out of the driver's store of them.
         driver = self._driver()
-        if isinstance(driver, psycopg.Connection):
-            # Past the driver's cursor too, which takes longer than such a statement.
-            result = driver.pgconn.exec_(statement.encode())
-            if result.status not in DONE:
-                raise error_from_result(result, encoding=driver.info.encoding)
-            return
-        ran = driver.execute(statement, prepare=False)
-        if isawaitable(ran):
-            await_only(ran)
+        try:
+            if isinstance(driver, psycopg.Connection):
+                # Past the driver's cursor too, which takes longer than such a statement.
+                result = driver.pgconn.exec_(statement.encode())
+                if result.status not in DONE:
+                    raise error_from_result(result, encoding=driver.info.encoding)
+                return
+            ran = driver.execute(statement, prepare=False)
+            if isawaitable(ran):
+                await_only(ran)
+        except psycopg.Error as error:
+            wrapped = error_of_handler(error)
+            if is_outage(wrapped):
+                self.outage = wrapped
+            raise
 
     def _touch(self) -> None:
         if not self.touched:
@@ -324,7 +336,14 @@ def lost_error(cause: BaseException | None) -> DBAPIError:
     if isinstance(cause, DBAPIError) and cause.connection_invalidated:
         return cause
     told = cause if isinstance(cause, Exception) else psycopg.OperationalError("the connection was lost")
-    return OperationalError("a statement of a handler", None, told, hide_parameters=True, connection_invalidated=True)
+    return error_of_handler(told, lost=True)
+
+
+def error_of_handler(cause: Exception, *, lost: bool = False) -> DBAPIError:
+    """An error of the database that was met while a handler ran, as SQLAlchemy raises those of our statements."""
+    if isinstance(cause, DBAPIError) and not lost:
+        return cause
+    return OperationalError("a statement of a handler", None, cause, hide_parameters=True, connection_invalidated=lost)
 
 
 def _note_error(context: ExceptionContext) -> None:

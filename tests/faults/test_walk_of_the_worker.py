@@ -1,0 +1,195 @@
+"""Every step of the worker's cycle, struck one after the other: wherever it is struck, the books balance, and nobody
+is charged (D6, D10)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+import hookledger.worker.runner
+from hookledger.errors import DatabaseUnreachable
+from tests.faults.books import TABLES, Event, Journal, read_books
+from tests.faults.hooks import FAILS_ONCE, REJECTED, inbox_of
+from tests.faults.trips import Strike, Trip, Trips
+from tests.outcomes import Ledger
+from tests.ways import WAYS, Way
+
+LEAST_STEPS = 15
+MAX_ATTEMPTS = 4
+
+# Those of the session's start come before, such as what SQLAlchemy asks of a server that it does not know.
+FIRST_STEP = "pg_settings"
+
+
+@pytest.fixture(params=[WAYS[0], WAYS[2]], ids=lambda way: way.name)
+def way(request: pytest.FixtureRequest) -> Way:
+    """A blocking and an asynchronous handler."""
+    way: Way = request.param
+    return way
+
+
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    """A ledger with the handlers' tables."""
+    ledger = Ledger(database_url)
+    for table in TABLES:
+        ledger.execute(table)
+    yield ledger
+    ledger.engine.dispose()
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again soon after an outage: there are hundreds of them."""
+    monkeypatch.setattr(hookledger.worker.runner, "SHORTEST_PAUSE", 0.005)
+
+
+class Walk:
+    """A worker that is run again and again, each time struck one step later.
+
+    Args:
+        way: how it runs handlers.
+        ledger: to be worked on.
+        url: of its database.
+    """
+
+    def __init__(self, way: Way, ledger: Ledger, url: str) -> None:
+        self.ledger = ledger
+        self.journal = Journal()
+        self.struck: list[str] = []
+        self._way = way
+        self._url = url
+        self._flaky: set[str] = set()
+        self._doomed: set[str] = set()
+
+    def record(self, number: int) -> None:
+        """Record what one run works on: of each thing that can become of a delivery, one."""
+
+        def event(name: str, resource: str, version: int, type: str = "thing") -> Event:
+            return Event(f"{name}-{number}", f"{resource}-{number % 3}", version, type)
+
+        events = [
+            event("new", "a", 2 * number),
+            event("older", "a", 2 * number - 1),
+            event("other", "b", number),
+            event("flaky", "c", number, FAILS_ONCE),
+            event("doomed", "d", number, REJECTED),
+            event("crashed", "e", number),
+            event("poison", "f", number),
+        ]
+        for one in events:
+            self.journal.send(one)
+            self.journal.acknowledge(one)
+        self.ledger.record(*[one.body for one in events])
+        for name, attempts in (("crashed", 1), ("poison", MAX_ATTEMPTS)):
+            # As a worker leaves them that died with them.
+            self.ledger.execute(
+                "UPDATE hookledger.pending SET attempts = :attempts, revisited = true FROM hookledger.deliveries"
+                " WHERE id = delivery_id AND event_id = :event",
+                attempts=attempts,
+                event=f"{name}-{number}",
+            )
+        self._flaky.add(f"flaky-{number}")
+        self._doomed |= {f"doomed-{number}", f"poison-{number}"}
+
+    def work(self, url: str) -> None:
+        """Run a worker until nothing is due."""
+        inbox = inbox_of(self._way, max_attempts=MAX_ATTEMPTS, first_delay=3600, longest_delay=3600)
+        self._way.work(url, inbox, slots=1, batch=10)
+
+    def run(self, *, before: Strike | None = None, after: Strike | None = None, charged: bool = False) -> None:
+        """Strike every step. After each the run is over with all that can be settled.
+
+        Args:
+            before, after: what is done at each.
+            charged: whether a handler whose own statement is struck has failed.
+        """
+        with Trips(self._url) as trips:
+            self.record(0)
+            trips.strike_at(None)
+            self.work(trips.url)
+            first = next(number for number, words in enumerate(trips.trips, 1) if FIRST_STEP in words)
+            for number in range(1, 200):
+                self.record(number)
+                trips.strike_at(number, before=before, after=after)
+                try:
+                    self.work(trips.url)
+                except (DatabaseUnreachable, DBAPIError):
+                    # While it starts it says so and ends; whoever supervises it starts it again.
+                    assert number < first, trips.struck
+                    self.work(trips.url)
+                self.expect_done(trips.struck, charged=charged)
+                if trips.struck is None:
+                    break
+                self.struck.append(trips.struck)
+        assert len(self.struck) - first >= LEAST_STEPS
+        self.ledger.make_due()
+        self.work(self._url)
+        books = read_books(self._url, self.journal)
+        assert books.balanced, str(books)
+        assert books.pending == []
+        assert set(books.dead) == self._doomed
+
+    def expect_done(self, step: str | None, *, charged: bool) -> None:
+        """All is settled but what failed, and that was charged once."""
+        books = read_books(self._url, self.journal)
+        assert books.balanced, f"struck at {step}: {books}"
+        if charged:
+            return
+        assert set(books.dead) == self._doomed, step
+        assert {name: row.attempts for name, row in self.ledger.pending().items()} == dict.fromkeys(self._flaky, 1), (
+            step
+        )
+        failed = [failure.event_id for failure in self.ledger.failures()]
+        assert sorted(failed) == sorted(name for name in self._flaky | self._doomed if "poison" not in name), step
+
+
+@pytest.fixture
+def walk(way: Way, ledger: Ledger, database_url: str) -> Walk:
+    return Walk(way, ledger, database_url)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_the_connection_is_cut_at_every_step(walk: Walk, moment: str) -> None:
+    """Before a step, or after it was done and before its answer is heard."""
+
+    def cut(trip: Trip) -> None:
+        assert walk.ledger.value("SELECT pg_terminate_backend(:pid, 10000)", pid=trip.backend)
+
+    if moment == "before":
+        walk.run(before=cut)
+    else:
+        walk.run(after=cut)
+
+
+def test_every_step_is_cancelled(walk: Walk) -> None:
+    """In place of each step the server gets one that takes long, and is cancelled."""
+
+    def cancel(pid: int) -> None:
+        found: Any = None
+        while not found:
+            found = walk.ledger.execute(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                " WHERE pid = :pid AND state = 'active' AND query LIKE 'SELECT pg_sleep%'",
+                pid=pid,
+            )
+
+    def replace(trip: Trip) -> None:
+        trip.instead = "SELECT pg_sleep(60)"
+        threading.Thread(target=cancel, args=(trip.backend,), daemon=True).start()
+
+    walk.run(before=replace, charged=True)
+
+
+@pytest.mark.parametrize("code", ["53100"])
+def test_the_server_refuses_every_step(walk: Walk, code: str) -> None:
+    """disk_full, wherever it is met."""
+
+    def refuse(trip: Trip) -> None:
+        trip.instead = f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}', MESSAGE = 'refused'; END $$"
+
+    walk.run(before=refuse)
