@@ -356,14 +356,20 @@ def claim_one(t: Tables) -> ClauseElement:
 
 
 def hold(t: Tables) -> ClauseElement:
-    """Lock the rows that are still ours: those whose attempts is what our claim wrote."""
+    """Lock the rows that are still ours: those whose attempts is what our claim wrote, and that have no error.
+
+    The attempts alone would not do: what was claimed, given back, claimed again and has failed since has the same
+    number as we wrote. A claim clears the error, and a failure writes one.
+    """
     ours = rows("ours", delivery_id="bigint", attempts="integer")
     return (
         select(t.pending.c.delivery_id)
         .join_from(
             ours,
             t.pending,
-            (t.pending.c.delivery_id == ours.c.delivery_id) & (t.pending.c.attempts == ours.c.attempts),
+            (t.pending.c.delivery_id == ours.c.delivery_id)
+            & (t.pending.c.attempts == ours.c.attempts)
+            & t.pending.c.last_error.is_(None),
         )
         .with_for_update(of=t.pending, skip_locked=True)
     )
@@ -377,6 +383,7 @@ def hold_alike(t: Tables) -> ClauseElement:
         .where(
             p.delivery_id == any_(bindparam("ids", type_=BIGINTS)),
             p.attempts == bindparam("attempts", type_=TYPES["integer"]),
+            p.last_error.is_(None),
         )
         .with_for_update(skip_locked=True)
     )
@@ -390,7 +397,9 @@ def hold_waiting(t: Tables) -> ClauseElement:
         .join_from(
             ours,
             t.pending,
-            (t.pending.c.delivery_id == ours.c.delivery_id) & (t.pending.c.attempts == ours.c.attempts),
+            (t.pending.c.delivery_id == ours.c.delivery_id)
+            & (t.pending.c.attempts == ours.c.attempts)
+            & t.pending.c.last_error.is_(None),
         )
         .order_by(t.pending.c.delivery_id)
         .with_for_update(of=t.pending)

@@ -222,10 +222,12 @@ class Cycle:
         with connection.begin():
             held = hold(connection, repository, [(row.id, row.attempts)])
             attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry) if held else None
+            if attempts is not None:
+                # Before the commit, as in a claim: an outage that swallows its answer must not count as a crash.
+                self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
         if attempts is None:
             self.taken.pop(row.id, None)
             return
-        self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
         self._alone(received.claimed(row, attempts), {})
 
     def _bury_crashed(self, claimed: Claimed) -> None:
