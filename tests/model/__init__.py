@@ -11,7 +11,7 @@ out where nobody could see a difference.
 | hold | `statements.hold`, `hold_alike` (SKIP LOCKED) |
 | wait, woken, timeout | `statements.hold_waiting` for the rows missed; its lock_timeout (`worker/hold.py`) |
 | lock | `statements.lock_states`: the watermark of the resource |
-| run | `look_up` where it is due, the handlers, then `save_states`, `settle`, `give_back`, `write_failures`, `postpone`, `bury` |
+| run | `look_up` where it is due, the handlers, and what `Batch._write` writes: `settle`, `postpone`, `bury` ... |
 | conflict | a deadlock, or a batch that cannot commit: rolled back, its deliveries go alone (`Cycle._together`) |
 | charge | `statements.claim_one`, before a delivery that crashed runs alone (`Cycle._after_crash`) |
 | bury | `statements.bury` of what crashed too often (`Cycle._bury_crashed`) |

@@ -60,13 +60,17 @@ def _of_worker(setting: Setting, state: State, index: int, worker: Worker) -> It
     if worker.at is At.GONE:
         yield Step("released", index, (), put(state, index, Worker()))
         return
-    if worker.at is At.WAITING and state.left.stalls and locked(state, worker.rest[0], index):
-        yield Step("timeout", index, (), _spent(_timed_out(setting, state, index, worker), "stalls"), fault=True)
+    if worker.at is At.WAITING and locked(state, worker.rest[0], index):
+        after = _timed_out(setting, state, index, worker)
+        if _is_worked_on(state, worker.rest[0], index):
+            yield Step("timeout", index, (), after)
+        elif state.left.stalls:
+            yield Step("timeout", index, (), _spent(after, "stalls"), fault=True)
     if worker.at is At.IDLE:
         return
     if state.left.crashes:
-        gone = Worker(at=At.GONE, job=worker.job, held=worker.held, read=_has_mark(worker))
-        after = put(state, index, gone if worker.held else Worker())
+        gone = Worker(at=At.GONE, job=worker.job, held=(*worker.held, *worker.kept), read=_has_mark(worker))
+        after = put(state, index, gone if gone.held else Worker())
         yield Step("crash", index, (), _spent(after, "crashes"), fault=True)
     if state.left.losses:
         after = put(state, index, interrupted(worker))
@@ -82,6 +86,17 @@ def _of_worker(setting: Setting, state: State, index: int, worker: Worker) -> It
         yield Step("conflict", index, (), _spent(after, "conflicts"), fault=True)
 
 
+def _is_worked_on(state: State, delivery: int, index: int) -> bool:
+    """Whether a row is locked by a transaction in which handlers run, which may take any time."""
+    return any(
+        (delivery in worker.held or delivery in worker.kept)
+        and worker.job.kind in (Kind.TOGETHER, Kind.ALONE)
+        and worker.at in (At.LOCKED, At.WRITTEN)
+        for other, worker in enumerate(state.workers)
+        if other != index
+    )
+
+
 def _has_mark(worker: Worker) -> int:
     """In a process that is gone: whether its transaction has the row of the resource, too."""
     return 0 if worker.at in (At.LOCKED, At.WRITTEN) else -1
@@ -94,7 +109,7 @@ def _timed_out(setting: Setting, state: State, index: int, worker: Worker) -> St
         d = claim.delivery
         if d not in held and ours(setting, state, claim) and not locked(state, d, index):
             held.append(d)
-    return put(state, index, worker._replace(at=At.HELD, held=tuple(sorted(held)), rest=(), before=()))
+    return put(state, index, worker._replace(at=At.HELD, held=tuple(sorted(held)), kept=(), rest=(), before=()))
 
 
 def _restart(state: State) -> Iterator[Step]:

@@ -59,10 +59,10 @@ def _calls(
     (position, handler), rest = calls[0], calls[1:]
     before = results[position]
     if setting.stops:
-        after = results
+        left = results
         for later, _ in calls:
-            after = _with(after, later, replace(after[later], left=True))
-        yield after
+            left = _with(left, later, replace(left[later], left=True))
+        yield left
     for word in _words(setting.deliveries[claims[position].delivery][handler]):
         if word == "poison":
             yield None

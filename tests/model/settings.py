@@ -15,9 +15,10 @@ SETTINGS = (
     Setting("one delivery that may fail; stalls, a crash, SIGTERM", (FAILS,), stops=True, faults=Faults(1, stalls=1)),
     Setting("one harmless delivery; lost connections and a restart", (GOOD,), faults=Faults(losses=2, restarts=1)),
     Setting("two harmless deliveries; a crash and a lost connection", (GOOD, GOOD), faults=Faults(1, 1)),
+    Setting("two harmless deliveries; a stall", (GOOD, GOOD), faults=Faults(stalls=1)),
     Setting("two harmless deliveries, claimed one by one; a crash", (GOOD, GOOD), batch=1, faults=Faults(1)),
     Setting("poison beside a harmless delivery", (POISON, GOOD), max_attempts=3),
-    Setting("poison beside a harmless delivery; a lost connection", (POISON, GOOD), faults=Faults(losses=1)),
+    Setting("one that is poison; lost connections", (POISON,), faults=Faults(losses=2)),
     Setting("two that are poison", (POISON, POISON)),
     Setting(
         "two handlers, of which one may fail; a crash, a stall, SIGTERM",
@@ -43,6 +44,12 @@ MUTATIONS = (
     ),
     Setting("hold locks nothing", (FAILS,), faults=Faults(stalls=1), rules=Rules(hold_locks=False)),
     Setting("hold skips what is locked and does not wait", (GOOD,), rules=Rules(hold_waits=False)),
+    Setting(
+        "hold keeps the lock of what changed while it waited",
+        (GOOD, GOOD),
+        faults=Faults(stalls=1),
+        rules=Rules(overtaken_let_go=False),
+    ),
     Setting("the claim's select is not materialized", (GOOD, GOOD), batch=1, rules=Rules(materialized=False)),
     Setting(
         "the handler's writes are not in the transaction",

@@ -75,6 +75,8 @@ class At(enum.StrEnum):
     BEGUN = "begun"
     MISSED = "missed"
     WAITING = "waiting"
+    OVERTAKEN = "overtaken"
+    LET_GO = "let go"
     HELD = "held"
     LOCKED = "locked"
     WRITTEN = "written"
@@ -89,9 +91,10 @@ class Worker(NamedTuple):
         job: its open transaction.
         later: those that follow.
         taken: `Cycle.taken`: what it has charged and whose end it has not seen committed.
-        held: the rows that its transaction has locked.
+        held: the rows that its transaction has locked to work on them.
+        kept: rows that it has locked and may not work on, since they changed while it waited.
         rest: those that the claim saw due, or that hold waits for.
-        before: those that were held before it waited.
+        before: those that were held before it waited; for a claim, those that have changed since it saw them.
         read: the watermark that it read.
         writes: what is not committed.
     """
@@ -101,6 +104,7 @@ class Worker(NamedTuple):
     later: tuple[Job, ...] = ()
     taken: tuple[Claim, ...] = ()
     held: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
     rest: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
     read: int = 0
@@ -149,6 +153,7 @@ class Rules(NamedTuple):
     fence_sees_error: bool = True
     hold_locks: bool = True
     hold_waits: bool = True
+    overtaken_let_go: bool = True
     materialized: bool = True
     effects_inside: bool = True
     claims_write_due: bool = True

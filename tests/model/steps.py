@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.model.state import (
 from tests.model.transactions import committed, locked, next_job, ours, put
 
 WORK = (Kind.TOGETHER, Kind.ALONE)
+RUNS = (At.LOCKED, At.WRITTEN)
 
 
 def steps(setting: Setting, state: State) -> Iterator[Step]:
@@ -48,6 +49,10 @@ def _of_worker(setting: Setting, state: State, index: int, worker: Worker) -> It
         case At.WAITING:
             if not locked(state, worker.rest[0], index):
                 yield from _wait(setting, state, index, worker, "woken")
+        case At.OVERTAKEN:
+            yield from _let_go(state, index, worker)
+        case At.LET_GO:
+            yield from _again(setting, state, index, worker)
         case At.HELD:
             yield from _work(setting, state, index, worker)
         case At.LOCKED:
@@ -58,42 +63,50 @@ def _of_worker(setting: Setting, state: State, index: int, worker: Worker) -> It
 
 def _take(setting: Setting, state: State, index: int, worker: Worker) -> Iterator[Step]:
     """The claim locks what it saw, looks again at what it has locked, and writes. In which order is up to the due
-    times, which the model does not have."""
-    free = [d for d in worker.rest if not locked(state, d, index)]
+    times, which the model does not have; and so is whether a row that was changed meanwhile, and is due, was so
+    before the claim began."""
+    free = [d for d in sorted((*worker.rest, *worker.before)) if not locked(state, d, index)]
     most = setting.batch if setting.rules.materialized else len(free)
-    orders = permutations(free) if len(free) > most else [tuple(free)]
-    for order in orders:
-        held: list[int] = []
-        claims: list[Claim] = []
-        for d in order:
-            if len(claims) == most:
-                break
-            row = state.rows[d]
-            if row.place != PENDING:
-                continue
-            held.append(d)
-            if row.due:
-                crashed = row.attempts > 0 and not row.error
-                charged = 0 if crashed and setting.rules.crashed_charged_alone else 1
-                claims.append(Claim(d, row.attempts + charged, row.error, crashed, row.revisited))
-        rows = tuple(
-            (c.delivery, Row(PENDING, c.attempts, False, not setting.rules.claims_write_due, True))
-            for c in sorted(claims)
-        )
-        after = worker._replace(
-            at=At.WRITTEN,
-            job=Job(Kind.CLAIM, tuple(sorted(claims))),
-            taken=tuple(sorted(c for c in claims if not c.crashed)),
-            held=tuple(sorted(held)),
-            rest=(),
-            writes=Writes(rows),
-        )
-        flaw = "a claim took more than its batch" if len(claims) > setting.batch else ""
-        yield Step("take", index, order, put(state, index, after)._replace(flaw=flaw))
+    for order in permutations(free) if len(free) > most else [tuple(free)]:
+        unsure = [d for d in order if d in worker.before and state.rows[d].due]
+        for chosen in range(1 << len(unsure)):
+            late = {d for number, d in enumerate(unsure) if chosen >> number & 1}
+            yield _taken(setting, state, index, worker, order, {*worker.rest, *late}, most)
+
+
+def _taken(
+    setting: Setting, state: State, index: int, worker: Worker, order: Sequence[int], due: set[int], most: int
+) -> Step:
+    held: list[int] = []
+    claims: list[Claim] = []
+    for d in order:
+        if len(claims) == most:
+            break
+        held.append(d)
+        row = state.rows[d]
+        if d in due:
+            crashed = row.attempts > 0 and not row.error
+            charged = 0 if crashed and setting.rules.crashed_charged_alone else 1
+            claims.append(Claim(d, row.attempts + charged, row.error, crashed, row.revisited))
+    claims.sort()
+    write_due = setting.rules.claims_write_due
+    rows = tuple((c.delivery, Row(PENDING, c.attempts, False, not write_due, True)) for c in claims)
+    after = worker._replace(
+        at=At.WRITTEN,
+        job=Job(Kind.CLAIM, tuple(claims)),
+        taken=tuple(c for c in claims if not c.crashed),
+        held=tuple(sorted(held)),
+        rest=(),
+        before=(),
+        writes=Writes(rows),
+    )
+    flaw = "a claim took more than its batch" if len(claims) > setting.batch else ""
+    return Step("take", index, tuple(order), put(state, index, after)._replace(flaw=flaw))
 
 
 def _hold(setting: Setting, state: State, index: int, worker: Worker) -> Iterator[Step]:
-    held, rest = [], []
+    held: list[int] = []
+    rest: list[int] = []
     for claim in worker.job.claims:
         d = claim.delivery
         free = not setting.rules.hold_locks or not locked(state, d, index)
@@ -108,20 +121,42 @@ def _hold(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
 
 
 def _wait(setting: Setting, state: State, index: int, worker: Worker, name: str) -> Iterator[Step]:
-    """Lock the rows missed, in the order of their ids, until one is locked by another."""
+    """Lock the rows missed, in the order of their ids, until one is locked by another. What changed while it was
+    waited for is locked too, and is not ours any more."""
     claims = {claim.delivery: claim for claim in worker.job.claims}
-    rest, held = list(worker.rest), list(worker.held)
+    rest, held, kept = list(worker.rest), list(worker.held), list(worker.kept)
     if name == "wait":
         rest = [d for d in rest if ours(setting, state, claims[d])]
     while rest and not locked(state, rest[0], index):
         d = rest.pop(0)
         if ours(setting, state, claims[d]):
             held.append(d)
-    at = At.WAITING if rest else At.HELD
-    after = worker._replace(at=at, held=tuple(sorted(held)), rest=tuple(rest))
-    if at is At.HELD:
-        after = after._replace(before=())
+        elif state.rows[d].place == PENDING:
+            kept.append(d)
+    after = worker._replace(held=tuple(sorted(held)), kept=tuple(sorted(kept)), rest=tuple(rest))
+    if rest:
+        after = after._replace(at=At.WAITING)
+    elif len(held) == len(claims) or not setting.rules.overtaken_let_go:
+        after = after._replace(at=At.HELD, before=())
+    else:
+        after = after._replace(at=At.OVERTAKEN)
     yield Step(name, index, tuple(sorted(held)), put(state, index, after))
+
+
+def _let_go(state: State, index: int, worker: Worker) -> Iterator[Step]:
+    """The savepoint of the wait is rolled back, which releases what it has locked."""
+    got = tuple(d for d in worker.held if d not in worker.before)
+    at = At.LET_GO if got else At.HELD
+    after = worker._replace(at=at, held=worker.before, kept=(), rest=got, before=())
+    yield Step("let go", index, (), put(state, index, after))
+
+
+def _again(setting: Setting, state: State, index: int, worker: Worker) -> Iterator[Step]:
+    """And what it had got by then is held once more."""
+    claims = {claim.delivery: claim for claim in worker.job.claims}
+    got = [d for d in worker.rest if not locked(state, d, index) and ours(setting, state, claims[d])]
+    held = tuple(sorted((*worker.held, *got)))
+    yield Step("again", index, held, put(state, index, worker._replace(at=At.HELD, held=held, rest=())))
 
 
 def held_claims(worker: Worker) -> tuple[Claim, ...]:
@@ -155,7 +190,8 @@ def _work(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
 def mark_is_locked(state: State, index: int) -> bool:
     """Whether another worker's transaction has the row of the resource."""
     return any(
-        worker.job.kind in WORK and (worker.at in (At.LOCKED, At.WRITTEN) or (worker.at is At.GONE and worker.read >= 0))
+        worker.job.kind in WORK
+        and (worker.at in (At.LOCKED, At.WRITTEN) or (worker.at is At.GONE and worker.read >= 0))
         for other, worker in enumerate(state.workers)
         if other != index
     )
@@ -167,7 +203,6 @@ def _charge(setting: Setting, state: State, index: int, worker: Worker, claim: C
         yield _wrote("charge", state, index, worker._replace(job=worker.job._replace(claims=())), Writes())
         return
     charged = claim._replace(attempts=claim.attempts + 1, error=False, crashed=False, revisited=True)
-    writes = Writes(((claim.delivery, Row(PENDING, charged.attempts, False, not setting.rules.claims_write_due, True)),))
     after = worker._replace(job=worker.job._replace(claims=(charged,)))
     if setting.rules.taken_before_commit:
         after = after._replace(taken=tuple(sorted((*after.taken, charged))))
@@ -175,7 +210,8 @@ def _charge(setting: Setting, state: State, index: int, worker: Worker, claim: C
         after = after._replace(job=Job(Kind.ALONE, (charged,)), at=At.LOCKED, read=state.mark)
         yield Step("charge", index, (), put(state, index, after))
         return
-    yield _wrote("charge", state, index, after, writes)
+    new = Row(PENDING, charged.attempts, False, not setting.rules.claims_write_due, True)
+    yield _wrote("charge", state, index, after, Writes(((claim.delivery, new),)))
 
 
 def _wrote(name: str, state: State, index: int, worker: Worker, writes: Writes) -> Step:
@@ -190,7 +226,7 @@ def _run(setting: Setting, state: State, index: int, worker: Worker) -> Iterator
     known = [state.ledger[c.delivery] if c.revisited or alone else 0 for c in claims]
     for number, results in enumerate(runs(setting, claims, known, worker.read)):
         if results is None:
-            gone = Worker(at=At.GONE, job=worker.job, held=worker.held, read=0)
+            gone = Worker(at=At.GONE, job=worker.job, held=(*worker.held, *worker.kept), read=0)
             yield Step("die", index, (number,), put(state, index, gone))
             continue
         writes = written(setting, claims, known, results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.model.state import PENDING, UNMOVED, At, Claim, Job, Kind, Setting, State, Worker, Writes
+from tests.model.state import PENDING, UNMOVED, At, Claim, Job, Kind, Row, Setting, State, Worker, Writes
 
 NO_JOB = Job()
 
@@ -17,7 +17,11 @@ def put(state: State, index: int, worker: Worker) -> State:
 
 def locked(state: State, delivery: int, index: int) -> bool:
     """Whether another worker's transaction has locked the row of pending."""
-    return any(delivery in worker.held for other, worker in enumerate(state.workers) if other != index)
+    return any(
+        delivery in worker.held or delivery in worker.kept
+        for other, worker in enumerate(state.workers)
+        if other != index
+    )
 
 
 def ours(setting: Setting, state: State, claim: Claim) -> bool:
@@ -76,7 +80,7 @@ def published(setting: Setting, state: State, index: int) -> State:
     worker = state.workers[index]
     writes = worker.writes
     rows, ledger, done = list(state.rows), list(state.ledger), [list(counts) for counts in state.done]
-    undo = list(state.undo) if worker.job.kind is Kind.CLAIM else [None] * len(rows)
+    undo: list[Row | None] = list(state.undo) if worker.job.kind is Kind.CLAIM else [None] * len(rows)
     for delivery, row in writes.rows:
         if worker.job.kind is Kind.CLAIM and undo[delivery] is None:
             undo[delivery] = rows[delivery]
@@ -90,7 +94,7 @@ def published(setting: Setting, state: State, index: int) -> State:
     mark = state.mark if writes.mark == UNMOVED else writes.mark
     if mark < state.mark:
         flaw = "the watermark moved back"
-    return state._replace(
+    return outdated(state, writes.rows, index)._replace(
         rows=tuple(rows),
         ledger=tuple(ledger),
         done=tuple(tuple(counts) for counts in done),
@@ -98,6 +102,23 @@ def published(setting: Setting, state: State, index: int) -> State:
         undo=tuple(undo),
         flaw=flaw,
     )
+
+
+def outdated(state: State, written: Sequence[tuple[int, Row]], index: int = -1) -> State:
+    """A claim under way that saw these rows due: when it locks them it looks at their due time again, and leaves
+    those that became due since it began, locked; and finds nothing where a row is gone, even if a new one has come."""
+    workers = list(state.workers)
+    for other, worker in enumerate(workers):
+        if worker.at is At.LOOKED and other != index:
+            rest, before = set(worker.rest), set(worker.before)
+            for delivery, row in written:
+                if delivery in rest:
+                    rest.discard(delivery)
+                    before.add(delivery)
+                if row.place != PENDING:
+                    before.discard(delivery)
+            workers[other] = worker._replace(rest=tuple(sorted(rest)), before=tuple(sorted(before)))
+    return state._replace(workers=tuple(workers))
 
 
 def interrupted(worker: Worker) -> Worker:

@@ -64,6 +64,7 @@ BY_FILE: tuple[tuple[str, str], ...] = (
     ("tests/faults/test_pooler.py", "D13"),
     ("tests/faults/test_worker_after_fork.py", "D12"),
     ("tests/faults/*", "D10"),
+    ("tests/model/*", "D9"),
     ("tests/integration/test_embedded*", "tools"),
     ("tests/end_to_end/*", "tools"),
     ("tests/unit/cli/*", "tools"),

@@ -32,16 +32,25 @@ def hold(connection: Connection, repository: Repository, ours: Sequence[tuple[in
     if not rest:
         return held
     try:
-        with connection.begin_nested():
+        with connection.begin_nested() as savepoint:
             before = connection.exec_driver_sql(
                 "SELECT current_setting('lock_timeout'), set_config('lock_timeout', %(patience)s, true)",
                 {"patience": PATIENCE},
             ).scalar_one()
             waited = repository.hold(connection, rest, wait=True)
-            connection.exec_driver_sql("SELECT set_config('lock_timeout', %(before)s, true)", {"before": before})
+            overtaken = len(waited) < len(rest)
+            if overtaken:
+                # What changed while we waited for it was locked nevertheless: whoever has claimed it would find it
+                # locked for as long as our handlers take.
+                savepoint.rollback()
+            else:
+                connection.exec_driver_sql("SELECT set_config('lock_timeout', %(before)s, true)", {"before": before})
     except DBAPIError as error:
         if sqlstate(error) != LOCK_NOT_AVAILABLE:
             raise
         # One row that stays locked must not cost the others.
         waited = repository.hold(connection, rest)
+    else:
+        if overtaken:
+            waited = repository.hold(connection, [row for row in rest if row[0] in waited])
     return held | waited
