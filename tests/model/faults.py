@@ -30,7 +30,8 @@ def _exposed(state: State) -> set[tuple[int, int]]:
         for worker in state.workers
         for claim in worker.taken
         if worker.at is not At.WRITTEN or worker.job.kind not in (Kind.CLAIM, Kind.CHARGE)
-        if claim.delivery not in worker.held
+        if not claim.crashed
+        and claim.delivery not in worker.held
         and (row := state.rows[claim.delivery]).due
         and row.place == PENDING
         and row.attempts == claim.attempts
@@ -143,6 +144,8 @@ def _due(state: State) -> Iterator[Step]:
 
 
 def _about_to_hold(worker: Worker, delivery: int, attempts: int) -> bool:
-    if delivery in worker.held:
+    if delivery in worker.held and worker.at in (At.HELD, At.LOCKED, At.WRITTEN):
         return False
-    return any(claim.delivery == delivery and claim.attempts == attempts for claim in worker.taken)
+    return any(
+        claim.delivery == delivery and claim.attempts == attempts and not claim.crashed for claim in worker.taken
+    )

@@ -116,6 +116,7 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         for hand in self.hands:
+            hand.cut()
             hand.close()
         self.control.close()
 
@@ -329,7 +330,12 @@ class Stage:
 
     def _give_back(self, hand: Hand, claims: Sequence[Claim], refund: int) -> None:
         rows = [
-            GivenBack(self.ids[claim.delivery], claim.attempts, refund, "e" if claim.error else None)
+            GivenBack(
+                self.ids[claim.delivery],
+                claim.attempts,
+                0 if claim.crashed else refund,
+                "e" if claim.error else None,
+            )
             for claim in claims
         ]
         self.repository.give_back(hand.connection, rows)

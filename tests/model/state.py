@@ -44,7 +44,7 @@ class Kind(enum.StrEnum):
 
 
 class Job(NamedTuple):
-    """A transaction to be done; `refund` is what giving back takes off the attempts."""
+    """A transaction to be done; `refund` is what giving back takes off the attempts of what was charged."""
 
     kind: Kind = Kind.NOTHING
     claims: tuple[Claim, ...] = ()
@@ -90,7 +90,7 @@ class Worker(NamedTuple):
         at: where it stands.
         job: its open transaction.
         later: those that follow.
-        taken: `Cycle.taken`: what it has charged and whose end it has not seen committed.
+        taken: `Cycle.taken`: what it has claimed and whose end it has not seen committed.
         held: the rows that its transaction has locked to work on them.
         kept: rows that it has locked and may not work on, since they changed while it waited.
         rest: those that the claim saw due, or that hold waits for.

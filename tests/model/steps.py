@@ -21,7 +21,7 @@ from tests.model.state import (
     Worker,
     Writes,
 )
-from tests.model.transactions import committed, locked, next_job, ours, put
+from tests.model.transactions import committed, instead, locked, next_job, ours, put
 
 WORK = (Kind.TOGETHER, Kind.ALONE)
 RUNS = (At.LOCKED, At.WRITTEN)
@@ -94,7 +94,7 @@ def _taken(
     after = worker._replace(
         at=At.WRITTEN,
         job=Job(Kind.CLAIM, tuple(claims)),
-        taken=tuple(c for c in claims if not c.crashed),
+        taken=tuple(claims),
         held=tuple(sorted(held)),
         rest=(),
         before=(),
@@ -116,7 +116,7 @@ def _hold(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
     yield Step("hold", index, tuple(held), put(state, index, after))
     if setting.stops and worker.job.kind in (Kind.CHARGE, Kind.BURY):
         left = (*worker.job.claims, *(claim for job in worker.later for claim in job.claims))
-        back = worker._replace(job=Job(Kind.BACK, tuple(sorted(left)), 0), later=())
+        back = worker._replace(job=Job(Kind.BACK, tuple(sorted(left))), later=())
         yield Step("stop", index, (), put(state, index, back))
 
 
@@ -180,7 +180,7 @@ def _work(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
         yield _wrote("bury", state, index, worker, Writes(((claims[0].delivery, BURIED),)))
     else:
         rows = tuple(
-            (claim.delivery, given_back(claim, worker.job.refund))
+            (claim.delivery, given_back(claim, 0 if claim.crashed else worker.job.refund))
             for claim in claims
             if state.rows[claim.delivery].attempts == claim.attempts
         )
@@ -200,12 +200,12 @@ def mark_is_locked(state: State, index: int) -> bool:
 def _charge(setting: Setting, state: State, index: int, worker: Worker, claim: Claim) -> Iterator[Step]:
     row = state.rows[claim.delivery]
     if row.error or row.attempts != claim.attempts:
-        yield _wrote("charge", state, index, worker._replace(job=worker.job._replace(claims=())), Writes())
+        yield _wrote("charge", state, index, worker, Writes())
         return
     charged = claim._replace(attempts=claim.attempts + 1, error=False, crashed=False, revisited=True)
     after = worker._replace(job=worker.job._replace(claims=(charged,)))
     if setting.rules.taken_before_commit:
-        after = after._replace(taken=tuple(sorted((*after.taken, charged))))
+        after = after._replace(taken=instead(after.taken, charged))
     if not setting.rules.charge_commits_first:
         after = after._replace(job=Job(Kind.ALONE, (charged,)), at=At.LOCKED, read=state.mark)
         yield Step("charge", index, (), put(state, index, after))

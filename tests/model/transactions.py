@@ -54,12 +54,12 @@ def committed(setting: Setting, state: State, index: int) -> State:
             crashed = sorted((claim for claim in job.claims if claim.crashed), key=lambda c: (c.attempts, c.delivery))
             later = (Job(Kind.TOGETHER, healthy), *(_after_crash(setting, claim) for claim in crashed))
         case Kind.CHARGE:
-            if worker.writes.rows:
+            if not worker.writes.rows:
+                taken = tuple(claim for claim in taken if claim.delivery not in ids)
+            else:
                 if not setting.rules.taken_before_commit:
-                    taken = tuple(sorted((*taken, *job.claims)))
+                    taken = instead(taken, job.claims[0])
                 later = (Job(Kind.ALONE, job.claims), *later)
-        case Kind.BURY:
-            pass
         case Kind.REFUND:
             taken = ()
         case _:
@@ -119,6 +119,11 @@ def outdated(state: State, written: Sequence[tuple[int, Row]], index: int = -1) 
                     before.discard(delivery)
             workers[other] = worker._replace(rest=tuple(sorted(rest)), before=tuple(sorted(before)))
     return state._replace(workers=tuple(workers))
+
+
+def instead(taken: Sequence[Claim], charged: Claim) -> tuple[Claim, ...]:
+    """What is taken, with a claim in place of an earlier one of its delivery."""
+    return tuple(sorted((*(claim for claim in taken if claim.delivery != charged.delivery), charged)))
 
 
 def interrupted(worker: Worker) -> Worker:
