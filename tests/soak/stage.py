@@ -85,7 +85,9 @@ class Process:
         """End it for good."""
         with self._lock:
             self._closed = True
+            told = self._child.output
             self._child.close()
+            self.ended.append((self._child.process.returncode, told))
 
 
 class Stage:

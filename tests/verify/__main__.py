@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,7 @@ OTHER_SERVER = [
     "tests/concurrency/test_worker_contention.py",
     "tests/concurrency/test_worker_histories.py",
 ]
+SOAK = ["-m", "tests.soak", "--minutes", "1", "--seed", "1"]
 PYTHON_SOURCES = ["src", "adapters", "alembic", "tests", "examples", "benchmarks"]
 
 
@@ -97,6 +99,14 @@ def code_checks() -> list[Check]:
             print(output, file=sys.stderr)
         checks.append(Check(name, "code", passed, seconds))
     return checks
+
+
+def soak_check() -> Check:
+    """A minute of everything at once."""
+    passed, output, seconds = run([sys.executable, *SOAK])
+    if not passed:
+        print(output, file=sys.stderr)
+    return Check("a minute of all faults at random", "faults", passed, seconds)
 
 
 def test_checks(arguments: list[str], label: str, **environment: str) -> list[Check]:
@@ -185,12 +195,15 @@ def main() -> int:
     # A shell starts what goes to the background with Ctrl-C ignored, and so would be all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
-    checks = code_checks()
     if options.quick:
-        checks += test_checks(QUICK_TESTS, "")
+        checks = code_checks() + test_checks(QUICK_TESTS, "")
     else:
+        # The soak leaves a processor to the checks of the code, which use one at a time.
+        with ThreadPoolExecutor(1) as beside:
+            soak = beside.submit(soak_check)
+            checks = code_checks()
         see_to_pooler()
-        checks += test_checks(["tests"], "")
+        checks += [soak.result(), *test_checks(["tests"], "")]
         for name, bindir in other_servers():
             checks += test_checks(OTHER_SERVER, f" on {name}", PG_BINDIR=str(bindir))
         from tests.verify.packages import package_checks
