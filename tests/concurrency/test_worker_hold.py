@@ -55,6 +55,8 @@ def test_a_charge_whose_commit_is_not_heard_of_is_refunded(database_url: str) ->
             cursor.execute("COMMIT")
             ledger.execute("SELECT pg_terminate_backend(:pid)", pid=pid)
             wait_until(lambda: not ledger.value("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid", pid=pid))
+            # What the driver would say to a COMMIT.
+            cursor.execute("SELECT 1")
 
     inbox = inbox_of_shop(max_attempts=2, first_delay=3600)
     attempts: list[int] = []
