@@ -8,9 +8,14 @@ GOOD, FAILS, POISON = ("good",), ("fails",), ("poison",)
 
 SETTINGS = (
     Setting(
-        "one delivery that may fail; a crash, a lost connection, a restart and a revival",
+        "one delivery that may fail; a crash, a lost connection and a restart",
         (FAILS,),
-        faults=Faults(crashes=1, losses=1, restarts=1, revivals=1),
+        faults=Faults(crashes=1, losses=1, restarts=1),
+    ),
+    Setting(
+        "one delivery that may fail; a lost connection, and a revival",
+        (FAILS,),
+        faults=Faults(losses=1, revivals=1),
     ),
     Setting("one delivery that may fail; stalls, a crash, SIGTERM", (FAILS,), stops=True, faults=Faults(1, stalls=1)),
     Setting("one harmless delivery; lost connections and a restart", (GOOD,), faults=Faults(losses=2, restarts=1)),

@@ -21,7 +21,7 @@ from tests.model.state import (
     Worker,
     Writes,
 )
-from tests.model.transactions import committed, instead, locked, next_job, ours, put
+from tests.model.transactions import committed, locked, next_job, ours, put
 
 WORK = (Kind.TOGETHER, Kind.ALONE)
 RUNS = (At.LOCKED, At.WRITTEN)
@@ -111,6 +111,7 @@ def _hold(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
         d = claim.delivery
         free = not setting.rules.hold_locks or not locked(state, d, index)
         (held if free and ours(setting, state, claim) else rest).append(d)
+    rest = sorted({d for d in rest if d not in held})
     at = At.MISSED if rest and setting.rules.hold_waits else At.HELD
     after = worker._replace(at=at, held=tuple(held), rest=tuple(rest) if at is At.MISSED else (), before=tuple(held))
     yield Step("hold", index, tuple(held), put(state, index, after))
@@ -123,24 +124,29 @@ def _hold(setting: Setting, state: State, index: int, worker: Worker) -> Iterato
 def _wait(setting: Setting, state: State, index: int, worker: Worker, name: str) -> Iterator[Step]:
     """Lock the rows missed, in the order of their ids, until one is locked by another. What changed while it was
     waited for is locked too, and is not ours any more."""
-    claims = {claim.delivery: claim for claim in worker.job.claims}
+    missed = [claim for claim in worker.job.claims if claim.delivery not in worker.before]
     rest, held, kept = list(worker.rest), list(worker.held), list(worker.kept)
     if name == "wait":
-        rest = [d for d in rest if ours(setting, state, claims[d])]
+        rest = [d for d in rest if _any_is_ours(setting, state, missed, d)]
     while rest and not locked(state, rest[0], index):
         d = rest.pop(0)
-        if ours(setting, state, claims[d]):
+        if _any_is_ours(setting, state, missed, d):
             held.append(d)
         elif state.rows[d].place == PENDING:
             kept.append(d)
     after = worker._replace(held=tuple(sorted(held)), kept=tuple(sorted(kept)), rest=tuple(rest))
     if rest:
         after = after._replace(at=At.WAITING)
-    elif len(held) == len(claims) or not setting.rules.overtaken_let_go:
+    elif len(held) - len(worker.before) == len(missed) or not setting.rules.overtaken_let_go:
         after = after._replace(at=At.HELD, before=())
     else:
         after = after._replace(at=At.OVERTAKEN)
     yield Step(name, index, tuple(sorted(held)), put(state, index, after))
+
+
+def _any_is_ours(setting: Setting, state: State, claims: Sequence[Claim], delivery: int) -> bool:
+    """There are two claims of a delivery where it is not known whether its charge was committed."""
+    return any(claim.delivery == delivery and ours(setting, state, claim) for claim in claims)
 
 
 def _let_go(state: State, index: int, worker: Worker) -> Iterator[Step]:
@@ -153,8 +159,8 @@ def _let_go(state: State, index: int, worker: Worker) -> Iterator[Step]:
 
 def _again(setting: Setting, state: State, index: int, worker: Worker) -> Iterator[Step]:
     """And what it had got by then is held once more."""
-    claims = {claim.delivery: claim for claim in worker.job.claims}
-    got = [d for d in worker.rest if not locked(state, d, index) and ours(setting, state, claims[d])]
+    free = [d for d in worker.rest if not locked(state, d, index)]
+    got = [d for d in free if _any_is_ours(setting, state, worker.job.claims, d)]
     held = tuple(sorted((*worker.held, *got)))
     yield Step("again", index, held, put(state, index, worker._replace(at=At.HELD, held=held, rest=())))
 
@@ -205,7 +211,8 @@ def _charge(setting: Setting, state: State, index: int, worker: Worker, claim: C
     charged = claim._replace(attempts=claim.attempts + 1, error=False, crashed=False, revisited=True)
     after = worker._replace(job=worker.job._replace(claims=(charged,)))
     if setting.rules.taken_before_commit:
-        after = after._replace(taken=instead(after.taken, charged))
+        # What it took before is forgotten with the answer to the commit.
+        after = after._replace(taken=tuple(sorted((*after.taken, charged))))
     if not setting.rules.charge_commits_first:
         after = after._replace(job=Job(Kind.ALONE, (charged,)), at=At.LOCKED, read=state.mark)
         yield Step("charge", index, (), put(state, index, after))

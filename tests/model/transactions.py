@@ -57,8 +57,7 @@ def committed(setting: Setting, state: State, index: int) -> State:
             if not worker.writes.rows:
                 taken = tuple(claim for claim in taken if claim.delivery not in ids)
             else:
-                if not setting.rules.taken_before_commit:
-                    taken = instead(taken, job.claims[0])
+                taken = instead(taken, job.claims[0])
                 later = (Job(Kind.ALONE, job.claims), *later)
         case Kind.REFUND:
             taken = ()

@@ -53,6 +53,8 @@ class Cycle:
         """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
         """Deliveries of our claim whose end is not committed yet; after an outage they are due again, uncharged."""
+        self._uncharged: GivenBack | None = None
+        """What undoes the claim of a delivery whose charge is being committed."""
 
     def run(self) -> int:
         """Claim a batch and work on it. Returns how many deliveries were claimed.
@@ -75,7 +77,9 @@ class Cycle:
 
     def _refund(self) -> None:
         if self.taken:
-            self._make_due(list(self.taken.values()))
+            uncharged = [] if self._uncharged is None else [self._uncharged]
+            self._make_due([*self.taken.values(), *uncharged])
+            self._uncharged = None
             logger.info("gave back %d deliveries that an outage had interrupted", len(self.taken))
             self.taken.clear()
 
@@ -223,8 +227,11 @@ class Cycle:
             held = hold(connection, repository, [(row.id, row.attempts)])
             attempts = repository.claim_one(connection, row.id, row.attempts, inbox.retry) if held else None
             if attempts is not None:
-                # Before the commit, as in a claim: an outage that swallows its answer must not count as a crash.
+                # Before the commit, as in a claim: an outage that swallows its answer must not count as a crash. Should
+                # it not have come about, the row is as our claim left it.
+                self._uncharged = self.taken.get(row.id)
                 self.taken[row.id] = GivenBack(row.id, attempts, 1, None)
+        self._uncharged = None
         if attempts is None:
             self.taken.pop(row.id, None)
             return
