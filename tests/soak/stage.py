@@ -27,6 +27,9 @@ SETTINGS = {"shared_buffers": "64MB", "max_connections": "40", "wal_writer_delay
 RECEIVERS = ("starlette", "flask")
 WORKERS = ("sync", "asynchronous", "sync")
 LAST_WORDS = 1500
+"""Characters of what a process printed that are told."""
+USUAL = frozenset({0, ENDED, -signal.SIGKILL, -signal.SIGTERM})
+"""Exit statuses of processes that were killed, stopped, or ended by a handler."""
 LOOK_EVERY = 0.2
 """Seconds between two looks at whether a process has ended."""
 
@@ -150,16 +153,21 @@ class Stage:
 
     def complaints(self) -> list[str]:
         """Errors that nobody has foreseen: what a process printed with a traceback, and ends by an unusual status."""
-        usual = {0, ENDED, *(-number for number in (signal.SIGKILL, signal.SIGTERM))}
         return [
             f"{process.name} ended with {status}: {told[-LAST_WORDS:]}"
             for process in self.processes
             for status, told in process.ended
-            # A worker that finds no server at its start says so and ends; one that was ready goes on by itself.
-            if "Traceback" in told or (status not in usual and ("worker ready" in told or "error: " not in told))
+            if "Traceback" in told or (status not in USUAL and not _ended_at_its_start(told))
         ]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
+
+
+def _ended_at_its_start(told: str) -> bool:
+    """Whether a process found no server when it was started: it says so, and whoever supervises it starts it again.
+    What has worked once goes on by itself."""
+    lines = [line for line in told.splitlines() if line.strip() and "worker ready" not in line]
+    return bool(lines) and lines[0].startswith("error: ")
