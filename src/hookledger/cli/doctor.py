@@ -40,7 +40,8 @@ def doctor(
     """
     from hookledger.cli.load import load_inbox
     from hookledger.doctor import examine, is_healthy, refused_secret
-    from hookledger.engine import create, database_url as read_url
+    from hookledger.engine import create
+    from hookledger.engine import database_url as read_url
     from hookledger.errors import SecretError
 
     url = read_url(database_url)
