@@ -19,7 +19,7 @@ def clock(connection: Connection, subject: Subject) -> Iterator[Finding]:
         there = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
         after = subject.clock()
         looks.append((abs(after - before) / 2, there - (before + after) / 2))
-    uncertain, ahead = min(looks)
+    uncertain, ahead = min(looks, key=lambda look: look[0])
     if abs(ahead) - uncertain <= subject.limits.clock.total_seconds():
         return
     yield Finding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import psycopg
 from sqlalchemy import Engine, text
@@ -60,6 +60,7 @@ def examine(
     *,
     schema: str = DEFAULT_SCHEMA,
     limits: Limits | None = None,
+    only: Collection[str] = NAMES,
     now: Callable[[], float] = time.time,
 ) -> list[Finding]:
     """See what is wrong, or may become so. Reads only, and is quick on a ledger of any size.
@@ -69,13 +70,16 @@ def examine(
         engine: as receivers and workers use it: with their role, and past the pooler or through it as they go.
         schema: of the ledger, where there is no inbox.
         limits: from where on something counts.
+        only: names of the checks that are made, of NAMES.
         now: the clock of this machine, as Unix time in seconds.
 
     Returns:
         What was found, the worst first. A database that cannot be reached is a finding, too.
     """
     subject = Subject(examined, schema if examined is None else examined.schema, limits or Limits(), now)
-    findings = [] if examined is None else [*inbox.secrets(examined), *inbox.handlers(examined)]
+    findings: list[Finding] = []
+    if examined is not None:
+        findings = [each for each in (*inbox.secrets(examined), *inbox.handlers(examined)) if each.check in only]
     try:
         connect(engine).close()
     except (DatabaseUnreachable, SQLAlchemyError) as error:
@@ -83,7 +87,8 @@ def examine(
         findings.append(Finding(Severity.ERROR, "database", what or do, do if what else "see whether the server runs"))
     else:
         for name, look in CHECKS.items():
-            findings += _looked(name, look, engine, subject)
+            if name in only:
+                findings += _looked(name, look, engine, subject)
     return sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
 
 

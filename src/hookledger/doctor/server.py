@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from hookledger.doctor.finding import Finding, Severity, Subject
 from hookledger.ledger.ready import OLDEST_SERVER
+from hookledger.ledger.rights import quoted
 
 _SETTINGS = text("SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(:names)")
 
@@ -102,7 +103,7 @@ def vacuum(connection: Connection, subject: Subject) -> Iterator[Finding]:
             Severity.WARNING,
             "vacuum",
             f"autovacuum is switched off for the table {name}",
-            f"ALTER TABLE {name} RESET (autovacuum_enabled)",
+            f"ALTER TABLE {quoted(subject.schema)}.{quoted(name)} RESET (autovacuum_enabled)",
         )
 
 

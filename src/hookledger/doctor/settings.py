@@ -75,7 +75,7 @@ def client_check(connection: Connection, _: Subject) -> Iterator[Finding]:
         yield Finding(
             Severity.NOTE,
             "client-check",
-            f"{CHECK_CLIENT} is 0, so a statement runs on, with its locks, when its client was killed; a worker sets it "
-            f"to {CHECK_CLIENT_EVERY} for its own transactions",
+            f"{CHECK_CLIENT} is 0, so a statement runs on, with its locks, when its client was killed; "
+            f"a worker sets it to {CHECK_CLIENT_EVERY} for its own transactions",
             f"set {CHECK_CLIENT} = '{CHECK_CLIENT_EVERY}' on the server, if your own programs run long statements",
         )
