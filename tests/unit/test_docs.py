@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hookledger.doctor.examine import NAMES
 from hookledger.errors import Cause
 from hookledger.sources.catalogue import BUILT_IN, provider
 from tests.docs import COMMAND, NUMBER, PAGE, ROOT, page, vectors_of
@@ -42,3 +43,8 @@ def test_the_libraries_that_are_named_have_tests() -> None:
 @pytest.mark.parametrize("cause", Cause, ids=lambda cause: cause.value)
 def test_every_cause_of_a_refusal_is_explained(cause: Cause) -> None:
     assert f"`{cause.value}`" in (ROOT / "docs" / "sources.md").read_text()
+
+
+@pytest.mark.parametrize("check", NAMES)
+def test_every_check_of_the_doctor_is_explained(check: str) -> None:
+    assert f"\n| `{check}` |" in (ROOT / "docs" / "doctor.md").read_text()

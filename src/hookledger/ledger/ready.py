@@ -69,7 +69,7 @@ def check_ready(connection: Connection, schema: str) -> None:
             raise SchemaError(f"there is no schema {schema!r} in {describe(url)}: {upgrade}")
         if not usable:
             raise SetupError(f"the role {role!r} lacks USAGE on the schema {schema!r}: {grant}")
-        absent, lacking = _missing(connection, namespace)
+        absent, lacking = missing(connection, namespace)
         if VERSION_TABLE in absent:
             raise SchemaError(f"there is no ledger in the schema {schema!r} of {describe(url)}: {upgrade}")
         if VERSION_TABLE not in lacking:
@@ -116,7 +116,7 @@ def _require_newest(schema: str, revision: str | None) -> None:
         migrate.require_head(schema, revision)
 
 
-def _missing(connection: Connection, namespace: int) -> tuple[list[str], dict[str, list[str]]]:
+def missing(connection: Connection, namespace: int) -> tuple[list[str], dict[str, list[str]]]:
     """The tables that are not there, and by table or sequence the rights that the role lacks."""
     needed = [(name, right) for name, rights in RUN_TIME_RIGHTS.items() for right in rights]
     found = connection.execute(

@@ -6,14 +6,28 @@ import contextlib
 from typing import Any
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
 from hookledger.worker.listen import parameters_of
 from hookledger.worker.transaction import HandlerConnection
 
+LIFTED = ("idle_in_transaction_session_timeout", "transaction_timeout")
+"""Time limits of the role that a slow handler would run into: the server would cut the connection under it, again and
+again, and nobody could be charged for that."""
+CHECK_CLIENT = "client_connection_check_interval"
+CHECK_CLIENT_EVERY = "2s"
+"""How often the server looks, within a statement, whether the worker is still there. Without it the statement of a
+worker that was killed runs on to its end, and keeps its rows locked until then.
+https://www.postgresql.org/docs/current/runtime-config-connection.html#GUC-CLIENT-CONNECTION-CHECK-INTERVAL"""
+
 # transaction_timeout is known to PostgreSQL 17 and newer; what is not known is not in pg_settings.
-_LIMITS = """
-    SELECT name FROM pg_catalog.pg_settings
-    WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout') AND setting <> '0'
+_WANTED = """
+    SELECT name, CASE WHEN name = %(watched)s THEN %(every)s ELSE '0' END AS value
+    FROM pg_catalog.pg_settings
+    WHERE name = ANY(%(lifted)s) AND setting <> '0' OR name = %(watched)s AND setting = '0'
+"""
+_SET = """
+    SELECT set_config(name, value, true) FROM unnest(%(names)s::text[], %(values)s::text[]) AS wanted (name, value)
 """
 _KEEPALIVES = """
     SELECT set_config(name, wanted, false)
@@ -25,7 +39,6 @@ _KEEPALIVES = """
 """Has the server notice within some twenty seconds that a worker's machine is gone, and release what it had locked. As
 the system has it by default, that takes two hours.
 https://www.postgresql.org/docs/current/runtime-config-connection.html#GUC-TCP-KEEPALIVES-IDLE"""
-_LIFT = "SELECT set_config(name, '0', true) FROM unnest(%(names)s::text[]) AS name"
 
 
 class Connector:
@@ -42,7 +55,7 @@ class Connector:
         """libpq's, of the last connection that was made."""
         self.driver_connection: Any = None
         self._connection: HandlerConnection | None = None
-        self._limits: list[str] = []
+        self._settings: dict[str, str] = {}
 
     def connection(self) -> HandlerConnection:
         """The connection; a new one if there is none, or it is gone.
@@ -56,16 +69,18 @@ class Connector:
             connection = self._connection = HandlerConnection(self.engine)
             self.driver_connection = connection.connection.driver_connection
             with connection.begin():
-                self._limits = list(connection.exec_driver_sql(_LIMITS).scalars())
+                wanted = {"lifted": list(LIFTED), "watched": CHECK_CLIENT, "every": CHECK_CLIENT_EVERY}
+                self._settings = {row.name: row.value for row in connection.exec_driver_sql(_WANTED, wanted)}
+                self._leave_out_what_cannot_be_set(connection)
                 connection.exec_driver_sql(_KEEPALIVES)
             self.parameters = parameters_of(self.driver_connection)
         return self._connection
 
-    def lift_limits(self, connection: HandlerConnection) -> None:
-        """Switch off, for this transaction, time limits of the role that a slow handler would run into: the server
-        would cut the connection under it, again and again, and nobody could be charged for that."""
-        if self._limits:
-            connection.exec_driver_sql(_LIFT, {"names": self._limits})
+    def set_up(self, connection: HandlerConnection) -> None:
+        """Set, for this transaction alone, what a session should have: behind a pooler each transaction may get
+        another one."""
+        if self._settings:
+            connection.exec_driver_sql(_SET, {"names": list(self._settings), "values": list(self._settings.values())})
 
     def clean(self) -> None:
         """Leave no half-ended transaction behind, whatever a handler did to SQLAlchemy's view of it."""
@@ -93,3 +108,11 @@ class Connector:
                 if for_good or connection.in_transaction() or connection.lost:
                     connection.invalidate()
                 connection.close()
+
+    def _leave_out_what_cannot_be_set(self, connection: HandlerConnection) -> None:
+        try:
+            with connection.begin_nested():
+                self.set_up(connection)
+        except DBAPIError:
+            # Not every platform can watch a client: https://www.postgresql.org/docs/current/runtime-config-connection.html
+            self._settings.pop(CHECK_CLIENT, None)

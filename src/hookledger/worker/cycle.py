@@ -190,7 +190,7 @@ class Cycle:
             batch = Batch(self._tools, connection, claimed, alone, refused or {})
             try:
                 with connection.begin():
-                    self._connector.lift_limits(connection)
+                    self._connector.set_up(connection)
                     report = batch.work()
             except Conflict:
                 self._claim_fewer()
