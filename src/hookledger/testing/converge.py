@@ -45,11 +45,11 @@ def assert_converges(
 ) -> None:
     """See that your handlers end in one state, however deliveries come and whatever happens meanwhile.
 
-    The deliveries are sent in many sequences: some of them or all, in any order, again and again, with workers that take
-    them one by one, together, two at the same time, or die at one of their commits. Each sequence must end in the state
-    in which the same deliveries end when each comes once, in the order given. Only snapshots of one resource with one
-    version keep the order in which they came, because of those the later arrival wins. The same sequences are tried each
-    time. Before each of them, and at the end, the database is put back to how it was at the call.
+    The deliveries are sent in many sequences: some of them or all, in any order, again and again, with workers that
+    take them one by one, together, two at the same time, or die at one of their commits. Each sequence must end in the
+    state in which the same deliveries end when each comes once, in the order given. Only snapshots of one resource with
+    one version keep the order in which they came, because of those the later arrival wins. The same sequences are tried
+    each time. Before each of them, and at the end, the database is put back to how it was at the call.
 
     Args:
         database: with your tables, and a ledger in which nothing is yet.

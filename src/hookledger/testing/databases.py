@@ -24,7 +24,7 @@ Prepare = Callable[[Connection], Any]
 MOST_TEMPLATES = 8
 NO_CREATEDB = "42501"
 DEADLOCK_TIMEOUT = "ALTER DATABASE {} SET deadlock_timeout = '20ms'"
-"""Handlers that lock in different orders are found out sooner than after PostgreSQL's second; only a superuser may say so.
+"""Handlers that lock in different orders are found out sooner than after PostgreSQL's second. Only a superuser may.
 https://www.postgresql.org/docs/current/runtime-config-locks.html#GUC-DEADLOCK-TIMEOUT"""
 
 SERVER_SETTINGS = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -19,6 +20,8 @@ from hookledger.ledger.repository import Repository
 from hookledger.worker.transaction import HandlerConnection
 
 LONGEST_SHOWN = 110  # characters of a statement
+END_SECONDS = 10.0
+PAUSE = 0.001
 CLAIMS = "\nclaimed AS "
 """In the statement that claims, of whatever size."""
 _PARAMETER = re.compile(r"%\((\w+)\)[sbt](?:::[\w ]+(?:\[\])?)?")
@@ -131,7 +134,14 @@ class Observer:
 
     def end(self, backend: int) -> None:
         """End a connection, and wait until the server has rolled back what it did not commit."""
-        self._connection.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+        self._connection.execute("SELECT pg_terminate_backend(%s)", [backend])
+        # The function itself can wait as well, but looks ten times a second only.
+        until = time.monotonic() + END_SECONDS
+        while time.monotonic() < until:
+            row = self._connection.execute("SELECT count(*) FROM pg_stat_get_activity(%s)", [backend]).fetchone()
+            if row == (0,):
+                return
+            time.sleep(PAUSE)
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -54,8 +54,8 @@ def read_given(inbox: Inbox, deliveries: Sequence[Delivered]) -> list[Given]:
             earlier = keys.setdefault((new.source, new.event_id), one.number)
             if earlier != one.number:
                 raise SetupError(
-                    f"deliveries {earlier + 1} and {one.number + 1} are one event, {new.source} {new.event_id}: give it "
-                    "once, repeats are tried by themselves"
+                    f"deliveries {earlier + 1} and {one.number + 1} are one event, {new.source} {new.event_id}: "
+                    "give it once, repeats are tried by themselves"
                 )
     return given
 
@@ -76,7 +76,7 @@ def _one(inbox: Inbox, number: int, delivery: Delivered) -> Given:
     return Given(number, accepted)
 
 
-def _request(inbox: Inbox, number: int, delivery: object) -> Request:
+def _request(inbox: Inbox, number: int, delivery: Any) -> Request:
     match delivery:
         case (str() as name, event):
             source = inbox.sources.get(name)

@@ -116,7 +116,8 @@ def run_worker_until_idle(
         engine = create(database.url, asynchronous=True, pool_size=size, application_name="hookledger testing worker")
     else:
         engine = create(database.url, pool_size=size, application_name="hookledger testing worker")
-    worker = Worker(inbox, engine, WorkerSettings(slots=slots, batch=batch, grace=0, listen=False), observe=settled.append)
+    settings = WorkerSettings(slots=slots, batch=batch, grace=0, listen=False)
+    worker = Worker(inbox, engine, settings, observe=settled.append)
 
     async def run() -> None:
         running = asyncio.create_task(_until_idle(worker, database, now=now))

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, Engine, text
 
-from hookledger.inbox import Inbox
 from hookledger.handlers import Kind
+from hookledger.inbox import Inbox
 from hookledger.ledger.repository import Repository
 from hookledger.receive.accept import Accepted
 from hookledger.receive.batch import again, gathered

@@ -55,9 +55,9 @@ def not_repeatable(given: Sequence[Given], first: Ended, second: Ended) -> str:
             *_state(second),
             "",
             "Either the state holds what is never the same, as the time of arrival or a random number: leave it out of "
-            "read_state if that is as it should be. Or a handler keeps something outside the database, as in a variable "
-            "of its module, that a crash loses or doubles: keep it in the database, through tx. What other code keeps "
-            "there can be put back with reset=.",
+            "read_state if that is as it should be. Or a handler keeps something outside the database, as in a "
+            "variable of its module, that a crash loses or doubles: keep it in the database, through tx. What other "
+            "code keeps there can be put back with reset=.",
         ]
     )
 
@@ -131,8 +131,8 @@ def _hint(plan: Plan, found: Difference) -> str:
         return "Both have the same rows in another order: give the query of read_state an ORDER BY."
     if endings & OVERLAPS.keys():
         return (
-            "Both workers read before either has committed, and what one writes back the other has not seen. Change it in "
-            "one statement (SET total = total + :amount), or lock what you read (SELECT ... FOR UPDATE)."
+            "Both workers read before either has committed, and what one writes back the other has not seen. Change it "
+            "in one statement (SET total = total + :amount), or lock what you read (SELECT ... FOR UPDATE)."
         )
     if endings & {*DEATHS}:
         return (
@@ -140,7 +140,9 @@ def _hint(plan: Plan, found: Difference) -> str:
             "through tx, or where delivery.idempotency_key makes a second time harmless."
         )
     if plan.days_apart:
-        return "The state depends on when deliveries come. Take the time from the event, not from the receipt or a clock."
+        return (
+            "The state depends on when deliveries come. Take the time from the event, not from the receipt or a clock."
+        )
     if len(plan.arrivals) > len(set(plan.arrivals)):
         return "A repeated event changes the state, though its handlers do not run again."
     if endings <= {Then.TOGETHER, Then.ALONE} and len(set(plan.arrivals)) > 1:

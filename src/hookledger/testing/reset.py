@@ -18,7 +18,7 @@ ALEMBIC = "alembic_version"
 
 _TABLES = text(
     """
-    SELECT c.oid::bigint AS id, format('%I.%I', n.nspname, c.relname) AS name,
+    SELECT c.oid::bigint AS id, format('%I.%I', n.nspname, c.relname) AS name, n.nspname = :schema AS ours,
            EXISTS (SELECT FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) AS triggers,
            (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '') AS columns
@@ -49,6 +49,7 @@ _SET = text(
 class _Table(NamedTuple):
     id: int
     name: str
+    ours: bool
     triggers: bool
     columns: str
 
@@ -59,16 +60,17 @@ class Reset:
 
     Args:
         engine: of the database.
+        schema: of the ledger.
 
     Raises:
         SetupError: if tables with rows refer to each other in a circle.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, schema: str) -> None:
         self._engine = engine
         with engine.begin() as connection:
             _run(connection, f"DROP SCHEMA IF EXISTS {KEPT} CASCADE")
-            names = {"kept": KEPT, "version_table": VERSION_TABLE, "alembic": ALEMBIC}
+            names = {"kept": KEPT, "schema": schema, "version_table": VERSION_TABLE, "alembic": ALEMBIC}
             self._tables = [_Table(*row) for row in connection.execute(_TABLES, names)]
             self._sequences = connection.execute(_SEQUENCES).all()
             filled = self._filled(connection)
@@ -76,14 +78,21 @@ class Reset:
             if self._kept:
                 _run(connection, f"CREATE SCHEMA {KEPT}")
             for table in self._kept:
-                _run(connection, f"CREATE TABLE {_copy(table)} AS SELECT {table.columns} FROM {table.name}")
+                _run(connection, f"CREATE TABLE {_copy(table)} AS SELECT {table.columns} FROM {table.name}")  # noqa: S608
 
     def __call__(self) -> None:
         """Put all of it back."""
         with self._engine.begin() as connection:
-            changed = self._filled(connection) | {table.name for table in self._kept}
-            if changed:
-                _run(connection, f"TRUNCATE {', '.join(sorted(changed))} CASCADE")
+            filled = self._filled(connection)
+            kept = {table.name for table in self._kept}
+            changed = [table for table in self._tables if table.name in filled | kept]
+            yours = [table.name for table in changed if not table.ours]
+            if yours:
+                _run(connection, f"TRUNCATE {', '.join(yours)} CASCADE")
+            for table in changed:
+                if table.ours:
+                    # Few rows are deleted faster than files are made, and nothing of yours hangs on these tables.
+                    _run(connection, f"DELETE FROM {table.name}")  # noqa: S608
             for table in self._kept:
                 self._restore(connection, table)
             if self._sequences:
@@ -107,7 +116,7 @@ class Reset:
     def _filled(self, connection: Connection) -> set[str]:
         if not self._tables:
             return set()
-        looks = [f"SELECT {number} WHERE EXISTS (SELECT FROM {t.name})" for number, t in enumerate(self._tables)]
+        looks = [f"SELECT {number} WHERE EXISTS (SELECT FROM {t.name})" for number, t in enumerate(self._tables)]  # noqa: S608
         found = _run(connection, " UNION ALL ".join(looks)).scalars()
         return {self._tables[number].name for number in found}
 
@@ -116,7 +125,7 @@ class Reset:
         if table.triggers:
             _run(connection, f"ALTER TABLE {table.name} DISABLE TRIGGER USER")
         into = f"{table.name} ({table.columns}) OVERRIDING SYSTEM VALUE"
-        _run(connection, f"INSERT INTO {into} SELECT {table.columns} FROM {_copy(table)}")
+        _run(connection, f"INSERT INTO {into} SELECT {table.columns} FROM {_copy(table)}")  # noqa: S608
         if table.triggers:
             _run(connection, f"ALTER TABLE {table.name} ENABLE TRIGGER USER")
 
@@ -124,7 +133,7 @@ class Reset:
 def _in_order(connection: Connection, tables: Sequence[_Table]) -> list[_Table]:
     """The tables in an order in which their rows can be inserted: what is referred to first."""
     by_id = {table.id: table for table in tables}
-    sorter: TopologicalSorter[int] = TopologicalSorter({id: () for id in by_id})
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(by_id, ()))
     for referring, referred in connection.execute(_REFERENCES):
         if referring in by_id and referred in by_id and referring != referred:
             sorter.add(referring, referred)
@@ -133,8 +142,8 @@ def _in_order(connection: Connection, tables: Sequence[_Table]) -> list[_Table]:
     except CycleError as error:
         circle = ", ".join(by_id[id].name for id in error.args[1][1:])
         raise SetupError(
-            f"the tables {circle} have rows and refer to each other in a circle: give reset=, a function that puts "
-            "the database back"
+            f"the tables {circle} have rows and refer to each other in a circle, which cannot be put back: begin with "
+            "one of them empty"
         ) from None
 
 

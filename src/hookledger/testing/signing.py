@@ -56,7 +56,9 @@ def signed(
     request = sender.signed(as_bytes(event), time.time() if at is None else at, **chosen)
     for argument, value in (("event_id", event_id), ("event_type", event_type)):
         if value is not None and value not in [sent for _, sent in request.headers]:
-            raise SetupError(f"{argument}= changes nothing for the source {source!r}: it is in the body, so put it there")
+            raise SetupError(
+                f"{argument}= changes nothing for the source {source!r}: it is in the body, so put it there"
+            )
     pairs = list((headers or {}).items())
     for more in (request.headers, USUAL):
         replaced = {name.lower() for name, _ in pairs}

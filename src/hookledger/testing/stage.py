@@ -91,7 +91,7 @@ class Stage:
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
-            self._reset = opening.enter_context(Reset(self._database.engine))
+            self._reset = opening.enter_context(Reset(self._database.engine, self._inbox.schema))
             opening.enter_context(_quiet())
             self._loop = opening.enter_context(LoopThread())
             self._engines = [self._engine() for _ in range(2)]
@@ -195,7 +195,8 @@ class Stage:
 
         half = (waiting + 1) // 2
         first = asyncio.create_task(work(0, half))
-        while not overlap.second_may_start:
+        # Looked at again and again, since the worker that tells may run in a thread.
+        while not overlap.second_may_start:  # noqa: ASYNC110
             await asyncio.sleep(PAUSE)
         await asyncio.gather(first, work(1, waiting - half))
 
