@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -77,9 +77,10 @@ class Plan(NamedTuple):
         return self._replace(steps=tuple(steps))
 
 
-def once_each(order: Iterable[int]) -> Plan:
-    """Each delivery once, in that order, and each worked on before the next one comes."""
-    return Plan(tuple((number, Then.ALONE) for number in order))
+def once_each(order: Sequence[int]) -> Plan:
+    """Each delivery once, in that order, and each settled before the next one is taken."""
+    *before, last = order
+    return Plan((*((number, Then.NEXT) for number in before), (last, Then.ALONE)))
 
 
 def reference_order(arrivals: Sequence[int], tied: Sequence[frozenset[int]]) -> tuple[int, ...]:
