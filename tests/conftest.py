@@ -84,6 +84,12 @@ def databases(postgres_server: EmbeddedPostgres | None) -> Iterator[Databases]:
         yield databases
 
 
+@pytest.fixture(scope="session")
+def hookledger_server_url(postgres_server: EmbeddedPostgres | None) -> str:
+    """The same server for the databases of `hookledger.testing`."""
+    return postgres_server.url if postgres_server else os.environ["DATABASE_URL"]
+
+
 @pytest.fixture
 def database_url(databases: Databases) -> Iterator[str]:
     """A fresh database with the tables of the ledger."""

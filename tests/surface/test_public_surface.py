@@ -44,6 +44,14 @@ PUBLIC = {
         "stripe",
     },
     "hookledger.receive": {"Intake", "IntakeSettings"},
+    "hookledger.testing": {
+        "InboxClient",
+        "LedgerDatabase",
+        "WorkReport",
+        "assert_converges",
+        "run_worker_until_idle",
+        "signed",
+    },
     "hookledger.worker": {"Outcome", "Settled", "Worker", "WorkerSettings"},
 }
 

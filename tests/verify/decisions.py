@@ -22,7 +22,7 @@ TITLES = {
     "faults": "All faults at random, and the books balance",
     "code": "Style, types, imports",
     "package": "Wheel and sdist",
-    "tools": "Command line, demo, embedded server, examples",
+    "tools": "Command line, demo, embedded server, examples, the kit for users' tests",
     "model": "Values and settings",
 }
 
@@ -73,6 +73,8 @@ BY_FILE: tuple[tuple[str, str], ...] = (
     ("tests/unit/test_docs.py", "tools"),
     ("tests/unit/demo/*", "tools"),
     ("tests/unit/benchmarks/*", "tools"),
+    ("tests/testing/test_converge*", "D7"),
+    ("tests/testing/*", "tools"),
     ("tests/surface/*", "package"),
 )
 """(pattern of the test's file, decision); the first that fits holds."""
