@@ -50,7 +50,7 @@ def all_end_well(children: list[Child]) -> None:
         assert child.wait() == 0, child.output
 
 
-def test_five_processes_upgrade_an_empty_database(empty_database_url: str, empty_engine: Engine) -> None:
+def test_b062_five_processes_upgrade_an_empty_database(empty_database_url: str, empty_engine: Engine) -> None:
     environment = {"DATABASE_URL": empty_database_url}
     with ExitStack() as stack:
         with lock_held(empty_engine) as wait_for:
@@ -60,7 +60,7 @@ def test_five_processes_upgrade_an_empty_database(empty_database_url: str, empty
     migrate.check(empty_engine)
 
 
-def test_five_processes_upgrade_from_one_revision_behind(
+def test_b062_five_processes_upgrade_from_one_revision_behind(
     empty_database_url: str, empty_engine: Engine, next_revision_ini: Path
 ) -> None:
     migrate.upgrade(empty_engine)
