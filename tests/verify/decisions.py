@@ -62,6 +62,7 @@ BY_FILE: tuple[tuple[str, str], ...] = (
     ("tests/end_to_end/*", "tools"),
     ("tests/unit/cli/*", "tools"),
     ("tests/unit/test_docs.py", "tools"),
+    ("tests/cases/test_table.py", "tools"),
     ("tests/unit/demo/*", "tools"),
     ("tests/unit/benchmarks/*", "tools"),
     ("tests/surface/*", "package"),
