@@ -13,6 +13,15 @@ HEAD = """<!-- Written by `python -m tests.docs` from tests/cases/cases.json and
 
 Faults that people really had with receivers of webhooks and with queues of jobs, each with where it was reported, what
 happens here, and the tests that show it. A test has the id of its case in its name: `pytest tests -k b045`.
+
+Beyond the list there is fuzzing: requests near to what each provider sends and far from it, rightly and wrongly signed,
+framed and cut into pieces, sent to uvicorn, to gunicorn and to the intake alone. No answer may be a 500, no request may
+hang, memory stays flat, and what was acknowledged is committed with its bytes. A few seconds of it are in the tests.
+For more:
+
+```sh
+python -m tests.fuzz --minutes 10             # --seed N repeats a run
+```
 """
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from pathlib import Path
 
 import pytest
 
 from tests.cases.receiver import CaseReceiver
-from tests.cases.sources import TOKEN, digest, hub, slacked, std, strp, x_sig
+from tests.cases.sources import STANDARD_SECRET, TOKEN, digest, hub, slacked, std, strp, x_sig
+from tests.end_to_end.command import Project, assert_told_in_one_sentence
 
 SMALL = b'{"id":"m1","type":"t"}'
 MEBIBYTE = 1024 * 1024
@@ -168,3 +170,40 @@ def test_b012_a_bomb(receiver: CaseReceiver) -> None:
         assert answer.status == (413 if signed or source == "plain" else 401)
     assert receiver.served.peak_memory() - before < 100 * MEBIBYTE
     assert receiver.bodies() == []
+
+
+WITH_A_SECRET = """
+import os
+from pathlib import Path
+
+from hookledger import Inbox, github, standard_webhooks
+
+inbox = Inbox({source}(secrets={secret}))
+
+
+@inbox.accumulate("{source}".replace("_", "-"))
+def nothing(delivery, tx):
+    pass
+"""
+
+
+@pytest.mark.parametrize("command", ["worker", "dev"])
+@pytest.mark.parametrize(
+    ("source", "secret", "told"),
+    [
+        pytest.param("standard_webhooks", f"'v1,{STANDARD_SECRET}'", "whsec_", id="B005"),
+        pytest.param("github", "os.environ['EMPTY']", "empty", id="B006"),
+        pytest.param("github", "' '", "blank", id="B006 a space"),
+        pytest.param("github", "Path('secret').read_text()", "white space", id="B011"),
+    ],
+)
+def test_b005_b006_b011_a_secret_that_cannot_work_stops_the_start(
+    tmp_path: Path, command: str, source: str, secret: str, told: str
+) -> None:
+    project = Project(tmp_path, "postgresql://nobody@127.0.0.1:1/nothing")
+    project.write("secret", b"k-test-1\n")
+    project.write("hooks.py", WITH_A_SECRET.format(source=source, secret=secret))
+    done = project.run(command, "hooks:inbox", env={"EMPTY": ""})
+    assert_told_in_one_sentence(done, 2, told)
+    assert "k-test-1" not in done.stderr
+    assert STANDARD_SECRET not in done.stderr
