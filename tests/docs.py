@@ -1,4 +1,4 @@
-"""Writes docs/providers.md from the descriptions of the providers: `python -m tests.docs`."""
+"""Writes docs/providers.md from the descriptions of the providers, and docs/cases.md: `python -m tests.docs`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from hookledger.cli.sources import short
 from hookledger.sources.catalogue import BUILT_IN, provider
 from hookledger.sources.provider import Provider
+from tests.cases.page import page as cases_page
 from tests.unit.sources.vendors import LIBRARIES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "providers.md"
+CASES_PAGE = ROOT / "docs" / "cases.md"
 COMMAND = "python -m tests.docs"
 VECTORS = ROOT / "tests" / "unit" / "sources" / "published_vectors.json"
 
@@ -124,3 +126,4 @@ def _linked(described: Provider) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    CASES_PAGE.write_text(cases_page())

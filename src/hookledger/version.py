@@ -20,7 +20,8 @@ Version = tuple[int | Decimal, ...]
 LONGEST_NUMBER = 120  # digits; PostgreSQL's numeric holds far more, but no sender's version does
 MICROSECOND = Decimal("0.000001")
 _NUMBER = re.compile(r"[+-]?\d{1,120}(\.\d{1,120})?", re.ASCII)
-_SPACED_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)? ?(UTC|Z|[+-]\d\d:?\d\d)?$", re.ASCII)
+# RFC 3339 allows t and z, too: https://www.rfc-editor.org/rfc/rfc3339#section-5.6
+_SPACED_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)? ?(UTC|Z|z|[+-]\d\d:?\d\d)?$", re.ASCII)
 
 
 def time_version(moment: datetime) -> Decimal:
@@ -42,7 +43,7 @@ def _number_or_time(text: str) -> int | Decimal:
         day, clock, fraction, zone = matched.groups()
         # Beyond microseconds the digits are cut, as datetime cannot hold them.
         fraction = (fraction or "")[:7]
-        zone = "+00:00" if zone in (None, "UTC", "Z") else zone
+        zone = "+00:00" if zone in (None, "UTC", "Z", "z") else zone
         stripped = f"{day}T{clock}{fraction}{zone}"
     try:
         return time_version(datetime.fromisoformat(stripped))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import fastapi
@@ -50,7 +51,9 @@ class Options:
         csrf: "before" or "after": when Flask-WTF's CSRFProtect is set up; "nested": before, in another blueprint.
         max_content_length: Flask's setting, in bytes.
         worker: whether a worker runs in the same process.
+        handler_runs: the statement that its handler runs.
         key_server: host of a key server and the file of its certificate authority, for the source `keyed`.
+        more: `module:function` that makes further sources.
     """
 
     database_url: str
@@ -62,7 +65,9 @@ class Options:
     csrf: str | None = None
     max_content_length: int | None = None
     worker: bool = False
+    handler_runs: str = "SELECT 1"
     key_server: tuple[str, str] | None = None
+    more: str | None = None
 
     @property
     def settings(self) -> IntakeSettings:
@@ -78,17 +83,20 @@ FIRST_MESSAGE_SECONDS = 0.5
 
 
 def inbox(options: Options, *, asynchronous: bool = False) -> Inbox:
-    inbox = Inbox(hub(), *([keyed(*options.key_server)] if options.key_server else []))
+    sources = [hub(), *([keyed(*options.key_server)] if options.key_server else [])]
+    if options.more is not None:
+        sources += resolve_name(options.more)()
+    inbox = Inbox(*sources)
     if asynchronous:
 
         @inbox.accumulate("hub", name="work")
         async def work_asynchronously(delivery: Delivery, tx: AsyncConnection) -> None:
-            await tx.execute(text("SELECT 1"))
+            await tx.execute(text(options.handler_runs))
     else:
 
         @inbox.accumulate("hub", name="work")
         def work(delivery: Delivery, tx: Connection) -> None:
-            tx.execute(text("SELECT 1"))
+            tx.execute(text(options.handler_runs))
 
     return inbox
 

@@ -20,7 +20,7 @@ def _is_calm(logged: str) -> None:
 
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "chunked"])
 @pytest.mark.parametrize("sent", [1, 40, 99])
-def test_a_body_that_breaks_off_leaves_no_row(served: Served, sent: int, in_chunks: bool) -> None:
+def test_b066_a_body_that_breaks_off_leaves_no_row(served: Served, sent: int, in_chunks: bool) -> None:
     logged = served.mark()
     event = event_id()
     framing = ("Transfer-Encoding", "chunked") if in_chunks else ("Content-Length", str(len(BODY)))
@@ -48,7 +48,7 @@ def test_a_body_that_breaks_off_leaves_no_row(served: Served, sent: int, in_chun
     ],
     ids=["no number", "negative", "longer than said", "trailer"],
 )
-def test_chunks_that_are_none_are_the_senders_fault(served: Served, rest: bytes) -> None:
+def test_b066_chunks_that_are_none_are_the_senders_fault(served: Served, rest: bytes) -> None:
     event = event_id()
     logged = served.mark()
     with served.connect() as wire:

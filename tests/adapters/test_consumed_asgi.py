@@ -31,7 +31,7 @@ def _names_the_cause(answer: Answer) -> None:
 @over(WITH_MIDDLEWARE)
 @pytest.mark.parametrize("in_front", ["read_before", "read_before_and_after", "wrap"])
 @whole_and_chunked
-def test_a_middleware_that_hands_the_body_on_is_no_trouble(served: Served, in_front: str, in_chunks: bool) -> None:
+def test_b063_a_middleware_that_hands_the_body_on_is_no_trouble(served: Served, in_front: str, in_chunks: bool) -> None:
     event = event_id()
     assert _post(served, BODY, event, in_front, in_chunks).status == 200
     assert [stored.body for stored in served.stored(event)] == [BODY]
@@ -50,7 +50,7 @@ def test_a_middleware_that_hands_the_body_on_is_no_trouble(served: Served, in_fr
     ],
 )
 @whole_and_chunked
-def test_a_middleware_that_eats_the_body_is_named(
+def test_b063_a_middleware_that_eats_the_body_is_named(
     served: Served, in_front: str, status_whole: int, status_chunked: int, in_chunks: bool
 ) -> None:
     event = event_id()
@@ -64,7 +64,7 @@ def test_a_middleware_that_eats_the_body_is_named(
 
 
 @over(WITH_MIDDLEWARE)
-def test_a_middleware_that_eats_a_part_of_the_body_is_named(served: Served) -> None:
+def test_b063_a_middleware_that_eats_a_part_of_the_body_is_named(served: Served) -> None:
     body = bytes(200_000)
     lines = [("Content-Length", str(len(body))), ("X-In-Front", "drain_first"), *signed(body, event_id())]
     with served.connect() as wire:

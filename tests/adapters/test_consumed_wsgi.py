@@ -27,7 +27,7 @@ def _names_the_cause(answer: Answer, status: int) -> None:
 
 @over(WSGI)
 @whole_and_chunked
-def test_what_flask_has_kept_is_taken(served: Served, in_chunks: bool) -> None:
+def test_b063_what_flask_has_kept_is_taken(served: Served, in_chunks: bool) -> None:
     event = event_id()
     assert _post(served, FORM, event, "get_data", in_chunks).status == 200
     assert [stored.body for stored in served.stored(event)] == [FORM]
@@ -43,7 +43,7 @@ def test_to_ask_for_the_form_of_a_body_that_is_none_does_not_eat_it(served: Serv
 
 @over(WSGI)
 @pytest.mark.parametrize("in_front", ["get_data_uncached", "form", "stream", "stream_first"])
-def test_a_function_that_eats_the_body_is_named(served: Served, in_front: str) -> None:
+def test_b063_a_function_that_eats_the_body_is_named(served: Served, in_front: str) -> None:
     event = event_id()
     logged = served.mark()
     _names_the_cause(_post(served, FORM, event, in_front), 500)
@@ -60,7 +60,7 @@ def test_a_chunked_body_that_was_eaten_is_not_called_wrongly_signed(served: Serv
 
 @over(["flask-gunicorn", "flask-waitress"])  # werkzeug's own server would wait for more, for ever
 @whole_and_chunked
-def test_a_wsgi_middleware_that_eats_the_body_is_named(served: Served, in_chunks: bool) -> None:
+def test_b063_a_wsgi_middleware_that_eats_the_body_is_named(served: Served, in_chunks: bool) -> None:
     _names_the_cause(_post(served, FORM, event_id(), "wsgi_drain", in_chunks), 400)
 
 

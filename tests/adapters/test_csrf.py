@@ -12,7 +12,7 @@ FORM_HEADERS = [("Content-Type", "application/x-www-form-urlencoded")]
 
 
 @pytest.mark.parametrize("csrf", ["before", "after", "nested"])
-def test_csrf_protection_does_not_hold_for_the_receiver(serve: Serve, csrf: str) -> None:
+def test_b068_csrf_protection_does_not_hold_for_the_receiver(serve: Serve, csrf: str) -> None:
     served = serve("flask-waitress", csrf=csrf)
     for headers in ([], FORM_HEADERS):
         event = event_id()

@@ -25,7 +25,7 @@ def test_the_limit_is_25_mebibytes_by_default(served: Served) -> None:
 
 
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["whole", "chunked"])
-def test_one_byte_more_is_refused(served: Served, in_chunks: bool) -> None:
+def test_b018_one_byte_more_is_refused(served: Served, in_chunks: bool) -> None:
     event = event_id()
     body = bytes(LIMIT + 1)
     pieces = [body[start : start + MEBIBYTE] for start in range(0, len(body), MEBIBYTE)]
@@ -60,7 +60,7 @@ def _endless(total: int) -> Iterator[bytes]:
     yield b"0\r\n\r\n"
 
 
-def test_an_endless_body_costs_no_memory(served: Served) -> None:
+def test_b018_an_endless_body_costs_no_memory(served: Served) -> None:
     body = bytes(LIMIT)
     assert served.post_chunked([body], event_id()).status == 200
     before = served.peak_memory()

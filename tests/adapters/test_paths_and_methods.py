@@ -10,8 +10,7 @@ FORWARDED = [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "elsewhere.tes
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_a_slash_at_the_end_makes_no_difference(served: Served, end: str) -> None:
-    """B064."""
+def test_b064_a_slash_at_the_end_makes_no_difference(served: Served, end: str) -> None:
     event = event_id()
     answer = served.post(b"{}", event, path=served.path() + end, headers=FORWARDED)
     assert (answer.status, answer.header("location")) == (200, None)
@@ -40,7 +39,7 @@ def test_an_unknown_source_is_not_found(served: Served, name: str, method: str) 
     assert (answer.status, answer.header("location")) == (404, None)
 
 
-def test_nothing_below_a_source_or_doubled_slashes_redirects(served: Served) -> None:
+def test_b064_nothing_below_a_source_or_doubled_slashes_redirects(served: Served) -> None:
     for path in (served.path() + "//", "/" + served.path(), served.path().replace("hub", "/hub"), served.path("")):
         answer = served.post(b"{}", event_id(), path=path, headers=FORWARDED)
         assert answer.status in (200, 404), path
@@ -48,8 +47,7 @@ def test_nothing_below_a_source_or_doubled_slashes_redirects(served: Served) -> 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("end", ["", "/"])
-def test_a_probe_is_answered_and_is_no_delivery(served: Served, method: str, end: str) -> None:
-    """B067."""
+def test_b067_a_probe_is_answered_and_is_no_delivery(served: Served, method: str, end: str) -> None:
     before = served.count()
     answer = served.request(method, served.path() + end)
     assert (answer.status, answer.header("location")) == (200, None)

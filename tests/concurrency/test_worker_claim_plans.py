@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -15,12 +16,16 @@ from sqlalchemy.pool import NullPool
 from hookledger import RetryPolicy
 from hookledger.ledger.repository import Repository
 from hookledger.ledger.statements import claim_statement
+from hookledger.worker.look import Look
 from tests.outcomes import Ledger, document
 
 REPOSITORY = Repository.of("hookledger")
 POLICY = RetryPolicy()
 ROWS = 20
 MANY = 1_000_000
+PASSING = 20_000
+BATCH = 500
+DUE_INDEX = "pending_due_at_delivery_id_idx"
 TABLES = ("pending", "deliveries", "payloads")
 
 SWITCHES = ("hashjoin", "mergejoin", "material", "hashagg", "sort")
@@ -116,7 +121,7 @@ def expect_index(case: tuple[object, ...], explained: Any) -> None:
     found = list(nodes(top["Plan"]))
     scans = [node for node in found if node.get("Relation Name", "").startswith(TABLES) and "Scan" in node["Node Type"]]
     assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}, (case, top)
-    assert "pending_due_at_delivery_id_idx" in {node.get("Index Name") for node in scans}, (case, top)
+    assert DUE_INDEX in {node.get("Index Name") for node in scans}, (case, top)
     # The index gives the order already: nothing is sorted, so no more is read than is claimed.
     assert not any("Sort" in node["Node Type"] for node in found), (case, top)
 
@@ -160,3 +165,41 @@ def test_a_claim_among_a_million_uses_the_index(database_url: str) -> None:
         expect_index_for_all_claims(connection, "stale")
         connection.exec_driver_sql(analyze)
         expect_index_for_all_claims(connection, "fresh")
+
+
+def pages_of_a_claim(ledger: Ledger, since: datetime | None) -> int:
+    """How many pages a claim looks at to find what is due; it is taken back."""
+    given = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25, "since": since or "-infinity"}
+    with ledger.transaction() as connection:
+        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_statement('hookledger', BATCH)}"
+        (top,) = connection.exec_driver_sql(explain, given).scalar_one()
+        (scan,) = [node for node in nodes(top["Plan"]) if node.get("Index Name") == DUE_INDEX]
+        return int(scan["Shared Hit Blocks"]) + int(scan["Shared Read Blocks"])
+
+
+def test_b043_an_old_transaction_makes_claims_read_no_more(ledger: Ledger) -> None:
+    """20,000 go through while it keeps vacuum away: what was settled stays in the index, at its beginning. A claim
+    begins where the one before it found something."""
+    look = Look()
+    read: list[int] = []
+    with ledger.engine.begin() as connection:
+        fill(connection, ROWS + 1, PASSING)
+        # So that there are few, and not all, in the margin before what the last one found.
+        connection.exec_driver_sql(
+            "UPDATE hookledger.pending SET due_at = timestamptz '2026-01-01' + delivery_id * interval '50 ms'"
+        )
+    ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect().exec_driver_sql(
+        "VACUUM ANALYZE hookledger.pending"
+    )
+    with ledger.engine.connect().execution_options(isolation_level="REPEATABLE READ") as old:
+        old.exec_driver_sql("SELECT FROM hookledger.pending")
+        for _ in range(PASSING // BATCH - 1):
+            with ledger.engine.begin() as connection:
+                rows = REPOSITORY.claim(connection, BATCH, POLICY, since=look.since(0))
+            assert len(rows) == BATCH
+            look.found(rows, all_taken=False)
+            ledger.execute("DELETE FROM hookledger.pending WHERE attempts > 0")
+            read.append(pages_of_a_claim(ledger, look.since(0)))
+        from_the_beginning = pages_of_a_claim(ledger, None)
+    assert max(read) <= 2 * read[0]
+    assert from_the_beginning > 5 * max(read), "vacuum was kept away, so this test can fail"

@@ -81,7 +81,7 @@ def test_b050_a_handler_that_does_not_end_is_given_up_after_the_grace_time(
 
 @pytest.mark.parametrize("type", ["block", "wait"])
 @pytest.mark.parametrize("inbox", INBOXES)
-def test_a_second_signal_gives_up_what_runs(inbox: str, type: str, workplace: Workplace) -> None:
+def test_b050_a_second_signal_gives_up_what_runs(inbox: str, type: str, workplace: Workplace) -> None:
     workplace.send(type, "endless")
     workplace.send("note", *REST)
     with workplace.closed_gate(), workplace.start(inbox, "--slots", "1", "--grace", str(LONG_GRACE)) as worker:

@@ -31,6 +31,17 @@ NOT_SUPPORTED = """
 """
 
 
+HOLD_UP = """
+    CREATE SEQUENCE public.commands;
+    CREATE FUNCTION public.hold_up() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF nextval('public.commands') = {number} THEN PERFORM pg_advisory_xact_lock_shared({gate}); END IF;
+    END $$;
+    CREATE EVENT TRIGGER hold_up ON ddl_command_end EXECUTE FUNCTION public.hold_up();
+"""
+GATE = 816
+
+
 @contextmanager
 def lock_held(engine: Engine, schema: str = "hookledger") -> Iterator[Callable[[int], None]]:
     """Hold the lock of the ledger; gives a function that waits until so many wait for it."""
@@ -50,7 +61,7 @@ def all_end_well(children: list[Child]) -> None:
         assert child.wait() == 0, child.output
 
 
-def test_five_processes_upgrade_an_empty_database(empty_database_url: str, empty_engine: Engine) -> None:
+def test_b062_five_processes_upgrade_an_empty_database(empty_database_url: str, empty_engine: Engine) -> None:
     environment = {"DATABASE_URL": empty_database_url}
     with ExitStack() as stack:
         with lock_held(empty_engine) as wait_for:
@@ -60,7 +71,7 @@ def test_five_processes_upgrade_an_empty_database(empty_database_url: str, empty
     migrate.check(empty_engine)
 
 
-def test_five_processes_upgrade_from_one_revision_behind(
+def test_b062_five_processes_upgrade_from_one_revision_behind(
     empty_database_url: str, empty_engine: Engine, next_revision_ini: Path
 ) -> None:
     migrate.upgrade(empty_engine)
@@ -85,6 +96,31 @@ def test_five_processes_upgrade_from_the_revision_before_the_newest(
             children = [stack.enter_context(Child("-c", UPGRADE, env=environment)) for _ in range(PROCESSES)]
             wait_for(PROCESSES)
         all_end_well(children)
+    migrate.check(empty_engine)
+
+
+@pytest.mark.parametrize("number", [1, 2, 9, 20])
+def test_b062_when_the_one_that_works_is_killed_another_begins_anew(
+    empty_database_url: str, empty_engine: Engine, number: int
+) -> None:
+    """It is killed in the command of that number, and what waits for it makes the whole schema."""
+    environment = {"DATABASE_URL": empty_database_url}
+    with empty_engine.connect() as connection:
+        connection.connection.dbapi_connection.execute(HOLD_UP.format(number=number, gate=GATE))  # type: ignore[union-attr]
+        connection.commit()
+        connection.execute(select(func.pg_advisory_xact_lock(GATE)))
+        database = connection.execute(text("SELECT oid FROM pg_database WHERE datname = current_database()")).scalar()
+
+        def waiting(count: int) -> bool:
+            return connection.execute(text(WAITING), {"database": database}).scalar() == count
+
+        with Child("-c", UPGRADE, env=environment) as killed:
+            wait_until(lambda: waiting(1))
+            with Child("-c", UPGRADE, env=environment) as other:
+                wait_until(lambda: waiting(2))
+                killed.kill()
+                connection.rollback()
+                assert other.wait() == 0, other.output
     migrate.check(empty_engine)
 
 

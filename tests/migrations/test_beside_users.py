@@ -40,7 +40,7 @@ def tables_of(engine: Engine, schema: str) -> set[str]:
     return {*inspect(engine).get_table_names(schema=schema)}
 
 
-def test_the_two_histories_do_not_see_each_other(project: UserProject, empty_engine: Engine) -> None:
+def test_b058_the_two_histories_do_not_see_each_other(project: UserProject, empty_engine: Engine) -> None:
     project.alembic("upgrade", "head")
     for _ in range(2):
         migrate.upgrade(empty_engine)
@@ -60,7 +60,7 @@ def test_the_two_histories_do_not_see_each_other(project: UserProject, empty_eng
         ("hooks", "include_schemas=True, include_name=hookledger.migrate.leave_out('hooks')"),
     ],
 )
-def test_autogenerate_proposes_only_what_is_the_users(
+def test_b059_autogenerate_proposes_only_what_is_the_users(
     project: UserProject, empty_engine: Engine, schema: str, options: str
 ) -> None:
     project.alembic("upgrade", "head")
@@ -79,7 +79,7 @@ def test_autogenerate_with_all_schemas_needs_the_filter(project: UserProject, em
     assert "op.drop_table('effects', schema='hookledger')" in project.autogenerate()
 
 
-def test_autogenerate_with_the_ledger_among_the_users_tables(tmp_path: Path, empty_engine: Engine) -> None:
+def test_b059_autogenerate_with_the_ledger_among_the_users_tables(tmp_path: Path, empty_engine: Engine) -> None:
     project = UserProject(tmp_path / "project", empty_engine.url.render_as_string(hide_password=False))
     project.add_revision("abc123", None, '    op.create_table("invoices", sa.Column("id", sa.BigInteger))\n')
     project.alembic("upgrade", "head")

@@ -93,7 +93,7 @@ def live(engine: Engine, schema: str) -> list[str]:
         return [*connection.execute(text(f'SELECT event_id FROM "{schema}".effects ORDER BY 1')).scalars()]
 
 
-def test_a_role_that_owns_one_schema_migrates_up_and_down(owner: Engine) -> None:
+def test_b060_b061_a_role_that_owns_one_schema_migrates_up_and_down(owner: Engine) -> None:
     for _ in range(2):
         migrate.upgrade(owner, schema="My-Hooks")
     migrate.check(owner, "My-Hooks")
@@ -105,7 +105,7 @@ def test_a_role_that_owns_one_schema_migrates_up_and_down(owner: Engine) -> None
     migrate.check(owner, "My-Hooks")
 
 
-def test_a_role_with_create_on_the_database_makes_its_schema(
+def test_b060_a_role_with_create_on_the_database_makes_its_schema(
     empty_engine: Engine, make_role: MakeRole, make_engine: MakeEngine
 ) -> None:
     url = make_role()
@@ -121,7 +121,7 @@ def test_a_role_with_create_on_the_database_makes_its_schema(
     migrate.downgrade(engine, schema="hooks", revision="base")
 
 
-def test_a_role_that_may_not_create_the_schema_is_told_what_to_run(owner: Engine, empty_engine: Engine) -> None:
+def test_b061_a_role_that_may_not_create_the_schema_is_told_what_to_run(owner: Engine, empty_engine: Engine) -> None:
     with pytest.raises(SetupError, match='CREATE SCHEMA "Other Hooks" AUTHORIZATION') as told:
         migrate.upgrade(owner, schema="Other Hooks")
     _, _, statement = str(told.value).partition(" run ")
@@ -141,7 +141,7 @@ def test_a_role_that_does_not_own_the_tables_may_not_migrate(worker: Engine, own
     migrate.check(worker, "My-Hooks")
 
 
-def test_with_the_grants_a_role_can_do_all_the_work_and_not_change_what_is_recorded(
+def test_b060_b061_with_the_grants_a_role_can_do_all_the_work_and_not_change_what_is_recorded(
     worker: Engine, owner: Engine
 ) -> None:
     role = worker.url.username or ""
@@ -166,7 +166,7 @@ def test_with_the_grants_a_role_can_do_all_the_work_and_not_change_what_is_recor
         ('ALL ON ALL TABLES IN SCHEMA "My-Hooks"', 'SELECT, INSERT on "My-Hooks".redeliveries'),
     ],
 )
-def test_a_missing_grant_is_named(worker: Engine, owner: Engine, taken: str, told: str) -> None:
+def test_b061_a_missing_grant_is_named(worker: Engine, owner: Engine, taken: str, told: str) -> None:
     role = worker.url.username or ""
     execute(owner, migrate.grants("My-Hooks", role), f"REVOKE {taken} FROM {role}")
     with pytest.raises(SetupError) as raised:

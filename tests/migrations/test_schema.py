@@ -26,7 +26,7 @@ def assert_golden(engine: Engine, schema: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", NAMES)
-def test_upgrade_makes_the_golden_schema_under_any_name(empty_engine: Engine, schema: str, tmp_path: Path) -> None:
+def test_b060_upgrade_makes_the_golden_schema_under_any_name(empty_engine: Engine, schema: str, tmp_path: Path) -> None:
     migrate.upgrade(empty_engine, schema=schema)
     assert_golden(empty_engine, schema, tmp_path)
     assert migrate.current(empty_engine, schema) == migrate.head()

@@ -56,6 +56,7 @@ def test_b032_times_with_and_without_a_zone_are_compared() -> None:
         "2025-04-30T10:00:00",
         "2025-04-30 10:00:00",
         "2025-04-30T10:00:00Z",
+        "2025-04-30t10:00:00z",
         "2025-04-30 10:00:00 UTC",
         "2025-04-30T10:00:00.000000",
         "2025-04-30T10:00:00.0000000009Z",
@@ -65,7 +66,7 @@ def test_b032_times_with_and_without_a_zone_are_compared() -> None:
         " 2025-04-30T10:00:00Z\n",
     ],
 )
-def test_a_time_in_any_spelling_is_the_same_version(text: str) -> None:
+def test_b032_a_time_in_any_spelling_is_the_same_version(text: str) -> None:
     assert version(text) == version(datetime(2025, 4, 30, 10, tzinfo=UTC)) == version(1746007200)
 
 

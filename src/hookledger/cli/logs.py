@@ -9,7 +9,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any
 
-from hookledger.cli.errors import one_line, without_password
+from hookledger.cli.errors import one_line, printable, without_password
 from hookledger.cli.options import LogFormat, LogLevel
 
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
@@ -32,7 +32,9 @@ class PlainLines(logging.Formatter):
         fields = "".join(f" {name}={one_line(str(value))}" for name, value in _extra(record).items())
         line = f"{_time(record)} {record.levelname:<7} {record.name}: {one_line(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[1] is not None:
-            line = f"{line}\n{''.join(traceback.format_exception(record.exc_info[1])).rstrip()}"
+            told = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+            # An error may repeat what a sender wrote.
+            line = "\n".join([line, *[printable(each) for each in told.split("\n")]])
         return without_password(line)
 
 

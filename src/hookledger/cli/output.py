@@ -26,6 +26,7 @@ def print_table(
         numbers: whether all columns but the first hold numbers, which stand at the right.
         widest: characters of a line in a pipe, for which long cells are cut; None cuts nothing off.
     """
+    headings = [printable(heading) for heading in headings]
     cells = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(headings, cells, numbers=numbers)

@@ -65,7 +65,7 @@ def document(source: Source, row: Received) -> Any:
         pytest.param(b'{"id":"a","id":"t10"}', "t10", {"id": "t10"}, id="repeated key"),
     ],
 )
-def test_what_json_allows_is_stored_and_handed_over(
+def test_b013_b014_b016_what_json_allows_is_stored_and_handed_over(
     receiving: Receiving, ledger: Ledger, body: bytes, event_id: str, seen: Any
 ) -> None:
     assert receiving.post(signed(shop(), body)).status == 200
@@ -100,7 +100,7 @@ def test_b015_nan_is_stored_and_handed_over(receiving: Receiving, ledger: Ledger
         pytest.param(b'{"id":"t1"} trailing', "Extra data", id="trailing"),
     ],
 )
-def test_what_cannot_be_read_is_stored_and_dead_at_once(
+def test_b010_b017_what_cannot_be_read_is_stored_and_dead_at_once(
     receiving: Receiving, ledger: Ledger, body: bytes, reason: str
 ) -> None:
     assert receiving.post(signed(shop(), body)).status == 200
@@ -138,7 +138,9 @@ def test_a_provider_s_unreadable_body_is_stored_and_dead_at_once(
     ],
     ids=["B014 id", "B013 id", "long id", "long id not in ASCII", "odd type", "long type"],
 )
-def test_an_event_whose_names_cannot_be_stored_is_one_event(receiving: Receiving, ledger: Ledger, body: bytes) -> None:
+def test_b013_b014_an_event_whose_names_cannot_be_stored_is_one_event(
+    receiving: Receiving, ledger: Ledger, body: bytes
+) -> None:
     assert [answer.status for answer in receiving.post_all([signed(shop(), body)] * 3)] == [200] * 3
     (row,) = ledger.deliveries()
     assert row.body == body
@@ -146,7 +148,7 @@ def test_an_event_whose_names_cannot_be_stored_is_one_event(receiving: Receiving
     assert ledger.count("redeliveries") == 2
 
 
-def test_odd_ids_that_differ_are_different_events(receiving: Receiving, ledger: Ledger) -> None:
+def test_b013_b014_odd_ids_that_differ_are_different_events(receiving: Receiving, ledger: Ledger) -> None:
     bodies = [
         rb'{"id":"a\u0000b"}',
         rb'{"id":"a\ufffdb"}',

@@ -233,7 +233,9 @@ def test_b033_versions_are_compared_as_numbers(way: Way, work: Work, ledger: Led
     assert status(ledger, "r2") == "1000"
 
 
-def test_a_version_that_cannot_be_compared_is_a_failure_and_never_stale(way: Way, work: Work, ledger: Ledger) -> None:
+def test_b032_a_version_that_cannot_be_compared_is_a_failure_and_never_stale(
+    way: Way, work: Work, ledger: Ledger
+) -> None:
     versions: dict[str, Any] = {
         "text": "soon",
         "none": None,

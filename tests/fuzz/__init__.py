@@ -1,0 +1,1 @@
+"""Requests that nobody would think of, sent to the receiver: `python -m tests.fuzz --minutes 3`."""
