@@ -112,6 +112,7 @@ CREATE TABLE pending (
     attempts integer DEFAULT 0 NOT NULL,
     last_error text,
     revisited boolean DEFAULT false NOT NULL,
+    parked boolean DEFAULT false NOT NULL,
     CONSTRAINT pending_pkey PRIMARY KEY (delivery_id)
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, fillfactor=70);
 

@@ -119,6 +119,8 @@ def tables(schema: str) -> Tables:
         Column("last_error", Text),
         # False only until the first claim of what a receipt made pending: then there can be no effects to look up.
         Column("revisited", Boolean, nullable=False, server_default="false"),
+        # Given back because its source or a handler of it is paused; the next claim clears it.
+        Column("parked", Boolean, nullable=False, server_default="false"),
         PrimaryKeyConstraint("delivery_id", name="pending_pkey"),
         Index("pending_due_at_delivery_id_idx", "due_at", "delivery_id"),
     )
