@@ -1,0 +1,143 @@
+"""`hookledger deliveries`: find what was received."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hookledger.cli.errors import one_line, say
+from hookledger.cli.filtering import filtered
+from hookledger.cli.options import DatabaseUrl, Debug, Schema
+from hookledger.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from hookledger.operate.filters import Filter
+    from hookledger.operate.find import Found
+
+NOTHING_MATCHED = 3
+LONGEST_ERROR = 80
+
+
+@filtered
+def deliveries(
+    wanted: Filter,
+    *,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="ID", min=0, help="Only older ones: the next page begins there.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="As many at the most.")] = 50,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all of them.")] = False,
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print one JSON object for each, on a line.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print ids only, for --ids-from.")] = False,
+    fail_if_none: Annotated[bool, typer.Option("--fail-if-none", help="End with status 3 if there is none.")] = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """List deliveries, the newest first.
+
+    All filters must hold. Times are shown in UTC. `hookledger show ID` tells all about one.
+    """
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.find import LARGEST_PAGE, Page, find, find_all, find_ids
+
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        with engine.connect() as connection:
+            if quiet:
+                ids = find_ids(connection, schema, wanted, before=before, limit=limit)
+                for id in ids:
+                    print(id)
+                _end(bool(ids), fail_if_none=fail_if_none)
+                return
+            if ndjson:
+                any_found = False
+                for found in find_all(connection, schema, wanted, before=before, limit=limit):
+                    any_found = True
+                    print_json(as_document(found))
+                _end(any_found, fail_if_none=fail_if_none)
+                return
+            if limit <= LARGEST_PAGE:
+                page = find(connection, schema, wanted, before=before, limit=limit)
+            else:
+                many = tuple(find_all(connection, schema, wanted, before=before, limit=limit))
+                page = Page(many, many[-1].id if len(many) == limit else None)
+            any_at_all = bool(page.deliveries) or bool(find_ids(connection, schema, limit=1))
+    if json:
+        print_json({"deliveries": [as_document(each) for each in page.deliveries], "before": page.before})
+    else:
+        _print(page.deliveries, page.before, any_at_all=any_at_all)
+    _end(bool(page.deliveries), fail_if_none=fail_if_none)
+
+
+def as_document(found: Found) -> dict[str, Any]:
+    """A delivery as the object that --json prints; times are ISO 8601 in UTC."""
+    from hookledger.operate.moments import iso
+
+    return {
+        "id": found.id,
+        "source": found.source,
+        "event_id": found.event_id,
+        "event_type": found.event_type,
+        "resource": found.resource,
+        "received_at": iso(found.received_at),
+        "state": found.state.value,
+        "attempts": found.attempts,
+        "due_at": iso(found.due_at),
+        "paused": found.parked,
+        "reason": found.reason,
+        "error": found.error,
+        "fingerprint": found.fingerprint,
+        "outcomes": found.outcomes,
+        "settled_at": iso(found.settled_at),
+    }
+
+
+def outcome_in_words(found: Found) -> str:
+    """What became of it, in a few words."""
+    outcomes = found.outcomes
+    told = ", ".join(
+        value if name == "-" or len(set(outcomes.values())) == len(outcomes) == 1 else f"{name} {value}"
+        for name, value in outcomes.items()
+    )
+    parts = [told] if told else []
+    if found.reason is not None:
+        parts.append(found.reason)
+    if found.parked:
+        parts.append("paused")
+    if found.error is not None:
+        line = one_line(found.error)
+        parts.append(line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ...")
+    return "; ".join(parts)
+
+
+def _print(found: tuple[Found, ...], before: int | None, *, any_at_all: bool) -> None:
+    from hookledger.operate.moments import shown_moment
+
+    if not found:
+        say("no delivery matches" if any_at_all else "no deliveries yet")
+        return
+    rows = [
+        [
+            str(each.id),
+            shown_moment(each.received_at),
+            each.source,
+            each.event_type,
+            each.resource or "",
+            each.state.value,
+            "" if each.attempts is None else str(each.attempts),
+            outcome_in_words(each),
+        ]
+        for each in found
+    ]
+    headings = ["id", "received", "source", "type", "resource", "state", "attempts", "outcome"]
+    print_table(headings, rows, numbers=False)
+    if before is not None:
+        say(f"more: --before {before}")
+
+
+def _end(any_found: bool, *, fail_if_none: bool) -> None:
+    if fail_if_none and not any_found:
+        raise typer.Exit(NOTHING_MATCHED)
