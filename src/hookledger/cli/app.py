@@ -12,7 +12,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from hookledger.cli import db, deliveries, demo, dev, send, sources, status, verify, worker
+from hookledger.cli import db, deliveries, demo, dev, send, show, sources, status, verify, worker
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
 from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
 
@@ -66,6 +66,7 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("worker")(worker.worker)
     app.command("status")(status.status)
     app.command("deliveries")(deliveries.deliveries)
+    app.command("show")(show.show)
     app.command("send")(send.send)
     app.command("sources")(sources.sources)
     app.command("verify")(verify.verify)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hookledger.cli.documents import found_document
 from hookledger.cli.errors import one_line, say
 from hookledger.cli.filtering import filtered
 from hookledger.cli.options import DatabaseUrl, Debug, Schema
@@ -56,7 +57,7 @@ def deliveries(
                 any_found = False
                 for found in find_all(connection, schema, wanted, before=before, limit=limit):
                     any_found = True
-                    print_json(as_document(found))
+                    print_json(found_document(found))
                 _end(any_found, fail_if_none=fail_if_none)
                 return
             if limit <= LARGEST_PAGE:
@@ -66,33 +67,10 @@ def deliveries(
                 page = Page(many, many[-1].id if len(many) == limit else None)
             any_at_all = bool(page.deliveries) or bool(find_ids(connection, schema, limit=1))
     if json:
-        print_json({"deliveries": [as_document(each) for each in page.deliveries], "before": page.before})
+        print_json({"deliveries": [found_document(each) for each in page.deliveries], "before": page.before})
     else:
         _print(page.deliveries, page.before, any_at_all=any_at_all)
     _end(bool(page.deliveries), fail_if_none=fail_if_none)
-
-
-def as_document(found: Found) -> dict[str, Any]:
-    """A delivery as the object that --json prints; times are ISO 8601 in UTC."""
-    from hookledger.operate.moments import iso
-
-    return {
-        "id": found.id,
-        "source": found.source,
-        "event_id": found.event_id,
-        "event_type": found.event_type,
-        "resource": found.resource,
-        "received_at": iso(found.received_at),
-        "state": found.state.value,
-        "attempts": found.attempts,
-        "due_at": iso(found.due_at),
-        "paused": found.parked,
-        "reason": found.reason,
-        "error": found.error,
-        "fingerprint": found.fingerprint,
-        "outcomes": found.outcomes,
-        "settled_at": iso(found.settled_at),
-    }
 
 
 def outcome_in_words(found: Found) -> str:

@@ -36,8 +36,3 @@ def read_moment(written: str, now: datetime) -> datetime:
 def shown_moment(moment: datetime | None) -> str:
     """A moment for people: to the second, in UTC, and labelled so."""
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def iso(moment: datetime | None) -> str | None:
-    """A moment for programs: ISO 8601 in UTC."""
-    return None if moment is None else moment.astimezone(UTC).isoformat()
