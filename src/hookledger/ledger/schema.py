@@ -135,7 +135,8 @@ def tables(schema: str) -> Tables:
         Column("fingerprint", Text, nullable=False),
         PrimaryKeyConstraint("delivery_id", name="dead_letters_pkey"),
         Index("dead_letters_died_at_idx", "died_at", "delivery_id"),
-        Index("dead_letters_fingerprint_idx", "reason", "fingerprint"),
+        # Groups, how many there are in each, and the first and last of it are read from the index alone.
+        Index("dead_letters_fingerprint_idx", "reason", "fingerprint", "died_at", "delivery_id"),
     )
     failures = Table(
         "failures",
