@@ -8,21 +8,40 @@ import typer
 
 from hookledger.cli.documents import iso
 from hookledger.cli.errors import one_line, say, without_password
-from hookledger.cli.filtering import filtered
+from hookledger.cli.filtering import (
+    EventIdOption,
+    FingerprintOption,
+    IdsArgument,
+    IdsFrom,
+    ResourceOption,
+    SinceOption,
+    SourceOption,
+    TextOption,
+    TypeOption,
+    UntilOption,
+    read_filter,
+    read_ids,
+)
 from hookledger.cli.options import DatabaseUrl, Debug, Schema
 from hookledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from hookledger.operate.dead import Group, Groups
-    from hookledger.operate.filters import Filter
 
 LONGEST_ERROR = 100
 
 
-@filtered
 def dead(
-    wanted: Filter,
-    *,
+    ids: IdsArgument = None,
+    ids_from: IdsFrom = None,
+    source: SourceOption = None,
+    type: TypeOption = None,
+    resource: ResourceOption = None,
+    event_id: EventIdOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    fingerprint: FingerprintOption = None,
+    text: TextOption = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Groups at the most.")] = 100,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all groups.")] = False,
     ndjson: Annotated[bool, typer.Option("--ndjson", help="Print one JSON object for each group, on a line.")] = False,
@@ -39,6 +58,17 @@ def dead(
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.dead import read_groups
 
+    wanted = read_filter(
+        ids=read_ids(ids, ids_from),
+        source=source,
+        type=type,
+        resource=resource,
+        event_id=event_id,
+        since=since,
+        until=until,
+        fingerprint=fingerprint,
+        text=text,
+    )
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
         with engine.connect() as connection:

@@ -8,22 +8,52 @@ import typer
 
 from hookledger.cli.documents import found_document
 from hookledger.cli.errors import one_line, say
-from hookledger.cli.filtering import filtered
+from hookledger.cli.filtering import (
+    PANEL,
+    EventIdOption,
+    FingerprintOption,
+    IdsArgument,
+    IdsFrom,
+    OutcomeOption,
+    ResourceOption,
+    SettledSinceOption,
+    SettledUntilOption,
+    SinceOption,
+    SourceOption,
+    TextOption,
+    TypeOption,
+    UntilOption,
+    read_filter,
+    read_ids,
+)
 from hookledger.cli.options import DatabaseUrl, Debug, Schema
 from hookledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from hookledger.operate.filters import Filter
     from hookledger.operate.find import Found
 
 NOTHING_MATCHED = 3
 LONGEST_ERROR = 80
 
 
-@filtered
 def deliveries(
-    wanted: Filter,
-    *,
+    ids: IdsArgument = None,
+    ids_from: IdsFrom = None,
+    source: SourceOption = None,
+    type: TypeOption = None,
+    resource: ResourceOption = None,
+    event_id: EventIdOption = None,
+    outcome: OutcomeOption = None,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="NAME", help="In this state: pending, dead, settled.", rich_help_panel=PANEL),
+    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    settled_since: SettledSinceOption = None,
+    settled_until: SettledUntilOption = None,
+    fingerprint: FingerprintOption = None,
+    text: TextOption = None,
     before: Annotated[
         int | None, typer.Option("--before", metavar="ID", min=0, help="Only older ones: the next page begins there.")
     ] = None,
@@ -44,6 +74,21 @@ def deliveries(
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.find import LARGEST_PAGE, Page, find, find_all, find_ids
 
+    wanted = read_filter(
+        ids=read_ids(ids, ids_from),
+        source=source,
+        type=type,
+        resource=resource,
+        event_id=event_id,
+        outcome=outcome,
+        state=state,
+        since=since,
+        until=until,
+        settled_since=settled_since,
+        settled_until=settled_until,
+        fingerprint=fingerprint,
+        text=text,
+    )
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
         with engine.connect() as connection:
