@@ -93,10 +93,10 @@ def deliveries(
         open_ready(engine, schema)
         with engine.connect() as connection:
             if quiet:
-                ids = find_ids(connection, schema, wanted, before=before, limit=limit)
-                for id in ids:
+                found_ids = find_ids(connection, schema, wanted, before=before, limit=limit)
+                for id in found_ids:
                     print(id)
-                _end(bool(ids), fail_if_none=fail_if_none)
+                _end(bool(found_ids), fail_if_none=fail_if_none)
                 return
             if ndjson:
                 any_found = False
