@@ -130,7 +130,9 @@ def _mark(mark: Mark | None) -> dict[str, Any] | None:
 
 
 def _version(version: Any) -> list[str] | None:
-    return None if version is None else [format(part, "f") for part in version]
+    from hookledger.operate.words import version_texts
+
+    return None if version is None else version_texts(version)
 
 
 def _body(story: Story) -> dict[str, Any] | None:

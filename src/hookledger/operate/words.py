@@ -76,9 +76,14 @@ def mark_in_words(mark: Mark) -> str:
     return f"{version_in_words(mark.version)} (set by delivery {mark.delivery_id}{at})"
 
 
+def version_texts(version: Version) -> list[str]:
+    """The parts of a version, without loss and without an exponent."""
+    return [str(part) if isinstance(part, int) else format(part, "f") for part in version]
+
+
 def version_in_words(version: Version) -> str:
     """A version as numbers, and as a time where it looks like one."""
-    numbers = ", ".join([format(part, "f") for part in version])
+    numbers = ", ".join(version_texts(version))
     if len(version) == 1 and LIKE_TIMES[0] < version[0] < LIKE_TIMES[1]:
         return f"{numbers} ({shown_moment(datetime.fromtimestamp(float(version[0]), UTC))})"
     return numbers
