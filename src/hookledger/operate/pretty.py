@@ -135,8 +135,10 @@ def _masked_json(text: str) -> Iterator[str]:
         return
     for space, word in _masked_words(text):
         yield space
-        if word is not None:
-            yield word
+        if word is None:
+            return
+        yield word
+    yield text[len(text.rstrip()) :]
 
 
 def _masked_words(text: str) -> Iterator[tuple[str, str | None]]:
