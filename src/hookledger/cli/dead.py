@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hookledger.cli.documents import iso
-from hookledger.cli.errors import one_line, say, without_password
+from hookledger.cli.errors import one_line, say
 from hookledger.cli.filtering import (
     EventIdOption,
     FingerprintOption,
@@ -128,5 +128,5 @@ def _print(found: Groups) -> None:
 
 
 def _shortened(error: str) -> str:
-    line = one_line(without_password(error))
+    line = one_line(error)
     return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."

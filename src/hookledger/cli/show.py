@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hookledger.cli.documents import story_document
-from hookledger.cli.errors import WrongUse, one_line, say, without_password
+from hookledger.cli.errors import WrongUse, one_line, say
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json
 
@@ -146,7 +146,7 @@ def _heading(text: str) -> None:
 
 
 def _fact(name: str, value: str) -> None:
-    print(f"  {one_line(name):<11} {one_line(without_password(value))}")
+    print(f"  {one_line(name):<11} {one_line(value)}")
 
 
 def _more(in_all: int, shown: int) -> None:

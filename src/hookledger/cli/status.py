@@ -122,6 +122,7 @@ def as_document(status: Status) -> dict[str, Any]:
         "schema": status.schema,
         "read_at": status.read_at.isoformat(),
         "last_received_at": status.last_received_at and status.last_received_at.isoformat(),
+        "paused": [{"kind": kind, "name": name, "since": since.isoformat()} for kind, name, since in status.paused],
         **_part(status.total, status),
         "sources": {name: _part(source, status) for name, source in status.sources.items()},
     }
@@ -182,6 +183,8 @@ def verdict(status: Status) -> str:
         return "No deliveries yet."
     waiting = shown(total.pending.count, total.pending.precision)
     sentence = "Nothing is pending" if not total.pending.count else f"{waiting} pending{_oldest(total.pending, status)}"
+    if status.paused:
+        sentence += f"; paused: {', '.join([f'{kind} {name}' for kind, name, _ in status.paused])}"
     if not total.dead.count:
         return f"{sentence}; no dead letters."
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in total.dead.by_kind.items())

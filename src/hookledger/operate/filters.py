@@ -16,7 +16,7 @@ from sqlalchemy import ARRAY, BigInteger, ColumnElement, Select, any_, exists, f
 
 from hookledger import storable
 from hookledger.ledger.schema import Tables, tables
-from hookledger.worker.outcome import DeathReason, Outcome
+from hookledger.outcomes import DeathReason, Outcome
 
 BIGINTS = ARRAY(BigInteger)
 

@@ -21,7 +21,6 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from hookledger import storable
 from hookledger.ledger.failure import is_hindrance
 from hookledger.ledger.schema import Tables, tables
-from hookledger.receive.announce import announce
 
 BATCH = 5000
 LOOKING_SECONDS = 2
@@ -113,6 +112,9 @@ def resume(
     Returns:
         Whether it was paused, and how many deliveries were made due.
     """
+    # Not above: with it comes the receiver, which takes longer to import than anything here.
+    from hookledger.receive.announce import announce
+
     t, name = tables(schema), storable.text(name)
     with engine.begin() as connection:
         # Waits for those who park at this moment; whoever comes after finds no pause.

@@ -16,8 +16,8 @@ from hookledger.operate.filters import Filter
 from hookledger.operate.find import Found, find
 from hookledger.operate.masking import mask_headers, scrub, secret_values
 from hookledger.operate.pauses import Pause, PauseKind, read_pauses
+from hookledger.outcomes import Outcome
 from hookledger.version import Version
-from hookledger.worker.outcome import Outcome
 
 MOST_ATTEMPTS = 100
 MOST_COPIES = 50

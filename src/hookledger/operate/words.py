@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from hookledger.operate.filters import State
 from hookledger.operate.moments import shown_moment
 from hookledger.operate.story import Mark, Story, Told
+from hookledger.outcomes import Outcome
 from hookledger.version import Version
-from hookledger.worker.outcome import Outcome
 
 LIKE_TIMES = (900_000_000, 5_000_000_000)
 """Versions between these are most likely Unix times, of the years from 1998 to 2128."""

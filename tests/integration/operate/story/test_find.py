@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from hookledger.operate.filters import Filter, State
 from hookledger.operate.find import find, find_all, find_ids
-from hookledger.worker.outcome import Outcome
+from hookledger.outcomes import Outcome
 from tests.outcomes import Ledger, document
 from tests.shop_history import BROKEN, OTHER, live_through
 

@@ -17,8 +17,8 @@ from hookledger.operate.words import (
     verification_in_words,
     version_in_words,
 )
+from hookledger.outcomes import Outcome
 from hookledger.version import read_version
-from hookledger.worker.outcome import Outcome
 from tests.outcomes import SHOP, Ledger, document
 from tests.shop_history import BROKEN, live_through, shop_inbox, work
 from tests.ways import WAYS
