@@ -50,9 +50,9 @@ def dead(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Show dead letters in groups by reason and error, the one that grew last first.
+    """Show dead letters in groups by reason and error.
 
-    Counts are exact up to 10,000. `hookledger deliveries --state dead --fingerprint MARK` lists those of a group.
+    The group that grew last comes first. Counts are exact up to 10,000. `hookledger deliveries --state dead --fingerprint MARK` lists those of a group.
     """
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready

@@ -65,7 +65,7 @@ def resume(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Resume a source or a handler: what waited for it is due at once.
+    """Resume a source or a handler. What waited for it is due at once.
 
     Interrupted, it can be run again and does the rest.
     """

@@ -28,8 +28,9 @@ def show(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Tell all about one delivery: its request, each attempt, its outcomes, and why.
+    """Tell the whole story of one delivery.
 
+    Its request, what was sent again, each failed attempt, its outcomes, and why.
     Secret headers, and secret members of the body, are masked. Times are in UTC.
     """
     from hookledger.cli.database import engine_of
