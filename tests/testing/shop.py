@@ -19,7 +19,8 @@ _SAVE = text(
 )
 _FORGET = text("DELETE FROM mirror WHERE resource = :resource")
 _ADD = text(
-    "INSERT INTO sums VALUES (:resource, :value) ON CONFLICT (resource) DO UPDATE SET total = sums.total + excluded.total"
+    "INSERT INTO sums VALUES (:resource, :value)"
+    " ON CONFLICT (resource) DO UPDATE SET total = sums.total + excluded.total"
 )
 
 

@@ -103,6 +103,16 @@ def upgrade(op: Operations, schema: str) -> None:
         sa.PrimaryKeyConstraint("delivery_id", name="erased_pkey"),
         schema=schema,
     )
+    op.drop_index("dead_letters_fingerprint_idx", "dead_letters", schema=schema)
+    op.create_index(
+        "dead_letters_fingerprint_idx",
+        "dead_letters",
+        ["reason", "fingerprint", "died_at", "delivery_id"],
+        schema=schema,
+    )
+    op.add_column(
+        "pending", sa.Column("parked", sa.Boolean, nullable=False, server_default="false"), schema=schema
+    )
     op.create_index(
         "deliveries_resource_idx",
         "deliveries",
@@ -128,5 +138,8 @@ def downgrade(op: Operations, schema: str) -> None:
     op.drop_index("effects_applied_at_idx", "effects", schema=schema)
     op.drop_index("deliveries_received_at_idx", "deliveries", schema=schema)
     op.drop_index("deliveries_resource_idx", "deliveries", schema=schema)
+    op.drop_index("dead_letters_fingerprint_idx", "dead_letters", schema=schema)
+    op.create_index("dead_letters_fingerprint_idx", "dead_letters", ["reason", "fingerprint"], schema=schema)
+    op.drop_column("pending", "parked", schema=schema)
     for name in ("erased", "imported", "pauses", "quarantine", "replayed", "replays"):
         op.drop_table(name, schema=schema)

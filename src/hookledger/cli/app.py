@@ -12,7 +12,22 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from hookledger.cli import db, demo, dev, doctor, send, sources, status, verify, worker
+from hookledger.cli import (
+    db,
+    dead,
+    deliveries,
+    demo,
+    dev,
+    doctor,
+    drain,
+    pause,
+    send,
+    show,
+    sources,
+    status,
+    verify,
+    worker,
+)
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
 from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
 
@@ -66,6 +81,12 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("worker")(worker.worker)
     app.command("status")(status.status)
     app.command("doctor")(doctor.doctor)
+    app.command("deliveries")(deliveries.deliveries)
+    app.command("show")(show.show)
+    app.command("dead")(dead.dead)
+    app.command("pause")(pause.pause)
+    app.command("resume")(pause.resume)
+    app.command("drain")(drain.drain)
     app.command("send")(send.send)
     app.command("sources")(sources.sources)
     app.command("verify")(verify.verify)

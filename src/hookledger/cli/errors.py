@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from typing import NoReturn
@@ -11,6 +10,7 @@ import typer
 
 from hookledger.cli.options import chosen
 from hookledger.errors import DatabaseUnreachable, HookledgerError, SchemaError, SetupError
+from hookledger.operate.masking import without_password as without_password
 
 DONE = 0
 FAILED = 1
@@ -19,9 +19,6 @@ UNHEALTHY = 6
 INTERRUPTED = 130
 
 LONGEST_SENTENCE = 600
-# The word "password" itself stands in our own examples of URLs.
-_PASSWORD_IN_URL = re.compile(r"(://[^:/?#@\s]*:)(?!password@)\S+@")
-_PASSWORD_IN_DSN = re.compile(r"(\bpassword\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
 
 
 class WrongUse(HookledgerError):
@@ -36,11 +33,6 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """The text with U+FFFD for what would move the cursor or change the terminal."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
-def without_password(text: str) -> str:
-    """The text with the passwords of URLs and connection strings left out."""
-    return _PASSWORD_IN_DSN.sub(r"\1***", _PASSWORD_IN_URL.sub(r"\1***@", text))
 
 
 def say(text: str) -> None:

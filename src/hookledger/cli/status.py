@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+import time
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from hookledger.ledger.status import Counts, Pending, Precision, SourceStatus, Status
 
 COUNTING_SECONDS = 15
+OTHER_SCREEN, FIRST_SCREEN, FROM_THE_TOP = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H\x1b[2J"
+"""What a terminal does at these: go to a second screen and back, clear it."""
 
 
 def status(
@@ -35,6 +40,10 @@ def status(
         int | None,
         typer.Option("--max-dead", min=0, metavar="N", help="End with status 6 if there are more dead letters."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again and again until Ctrl-C; in a pipe, a line each time.")
+    ] = False,
+    every: Annotated[float, typer.Option("--every", min=0.1, metavar="SECONDS", help="How often, with --watch.")] = 2.0,
     json: Json = False,
     database_url: DatabaseUrl = None,
     schema: Schema = "hookledger",
@@ -44,6 +53,8 @@ def status(
 
     Cheap on a ledger of any size. With --max-age or --max-dead it serves as a health check.
     """
+    if watch:
+        _watch(database_url, schema, every, exact=exact, json=json)
     found = _read(database_url, schema, exact=exact)
     if json:
         print_json(as_document(found))
@@ -55,6 +66,33 @@ def status(
     dead = found.total.dead.count
     if max_dead is not None and dead > max_dead:
         unhealthy(f"there are {dead:,} dead letters, more than {max_dead:,}")
+
+
+def _watch(database_url: str | None, schema: str, every: float, *, exact: bool, json: bool) -> NoReturn:
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+
+    screen = sys.stdout.isatty() and not json
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        if screen:
+            print(OTHER_SCREEN, end="")
+        try:
+            while True:
+                found = _read_at_once(engine, schema, exact=exact)
+                moment = found.read_at.astimezone(UTC)
+                if json:
+                    print_json(as_document(found))
+                elif screen:
+                    print(FROM_THE_TOP, end="")
+                    _print(found)
+                    print(f"\n{moment:%H:%M:%S} UTC, again every {every:g} s; Ctrl-C ends it", flush=True)
+                else:
+                    print(f"{moment:%Y-%m-%d %H:%M:%S} UTC  {verdict(found)}", flush=True)
+                time.sleep(every)
+        finally:
+            if screen:
+                print(FIRST_SCREEN, end="", flush=True)
 
 
 def _read(database_url: str | None, schema: str, *, exact: bool) -> Status:
@@ -84,6 +122,7 @@ def as_document(status: Status) -> dict[str, Any]:
         "schema": status.schema,
         "read_at": status.read_at.isoformat(),
         "last_received_at": status.last_received_at and status.last_received_at.isoformat(),
+        "paused": [{"kind": kind, "name": name, "since": since.isoformat()} for kind, name, since in status.paused],
         **_part(status.total, status),
         "sources": {name: _part(source, status) for name, source in status.sources.items()},
     }
@@ -144,6 +183,8 @@ def verdict(status: Status) -> str:
         return "No deliveries yet."
     waiting = shown(total.pending.count, total.pending.precision)
     sentence = "Nothing is pending" if not total.pending.count else f"{waiting} pending{_oldest(total.pending, status)}"
+    if status.paused:
+        sentence += f"; paused: {', '.join([f'{kind} {name}' for kind, name, _ in status.paused])}"
     if not total.dead.count:
         return f"{sentence}; no dead letters."
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in total.dead.by_kind.items())

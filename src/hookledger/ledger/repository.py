@@ -85,6 +85,7 @@ class ClaimedRow(NamedTuple):
     revisited: bool
     due_at: datetime
     synchronous_commit: str
+    pauses: str | None = None
 
 
 class NewEffect(NamedTuple):
@@ -148,6 +149,16 @@ class GivenBack(NamedTuple):
     attempts: int
     refund: int
     error: str | None
+
+
+class Parked(NamedTuple):
+    """A delivery that is given back because something is paused; looked at again in so many seconds."""
+
+    delivery_id: int
+    attempts: int
+    refund: int
+    error: str | None
+    seconds: float
 
 
 class Buried(NamedTuple):
@@ -281,6 +292,15 @@ class Repository:
         """Make deliveries due at once, with their attempt refunded."""
         connection.exec_driver_sql(self.sql.give_back, bound("back", GivenBack._fields, given_back))
 
+    def park(self, connection: Connection, parked: Sequence[Parked]) -> None:
+        """Make deliveries due later, with their attempt refunded, until what is paused is resumed."""
+        connection.exec_driver_sql(self.sql.park, bound("parked", Parked._fields, parked))
+
+    def hold_pauses(self, connection: Connection) -> str | None:
+        """What is paused, in the text that the claim gives too; it is not resumed before the transaction ends."""
+        found: str | None = connection.exec_driver_sql(self.sql.hold_pauses).scalar_one()
+        return found
+
     def bury(self, connection: Connection, buried: Sequence[Buried]) -> None:
         """Move deliveries to the dead letters."""
         connection.exec_driver_sql(self.sql.bury, bound("dead", Buried._fields, buried))
@@ -307,6 +327,7 @@ __all__ = [
     "NewFailure",
     "NewRequest",
     "NewState",
+    "Parked",
     "Postponed",
     "Repeated",
     "Repository",

@@ -119,6 +119,8 @@ def tables(schema: str) -> Tables:
         Column("last_error", Text),
         # False only until the first claim of what a receipt made pending: then there can be no effects to look up.
         Column("revisited", Boolean, nullable=False, server_default="false"),
+        # Given back because its source or a handler of it is paused; the next claim clears it.
+        Column("parked", Boolean, nullable=False, server_default="false"),
         PrimaryKeyConstraint("delivery_id", name="pending_pkey"),
         Index("pending_due_at_delivery_id_idx", "due_at", "delivery_id"),
     )
@@ -133,7 +135,8 @@ def tables(schema: str) -> Tables:
         Column("fingerprint", Text, nullable=False),
         PrimaryKeyConstraint("delivery_id", name="dead_letters_pkey"),
         Index("dead_letters_died_at_idx", "died_at", "delivery_id"),
-        Index("dead_letters_fingerprint_idx", "reason", "fingerprint"),
+        # Groups, how many there are in each, and the first and last of it are read from the index alone.
+        Index("dead_letters_fingerprint_idx", "reason", "fingerprint", "died_at", "delivery_id"),
     )
     failures = Table(
         "failures",

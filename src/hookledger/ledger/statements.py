@@ -21,6 +21,8 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    extract,
+    false,
     func,
     insert,
     literal_column,
@@ -276,11 +278,18 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
         *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.due_at),
         # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
         select(func.set_config(_text("synchronous_commit"), _text("off"), true())).scalar_subquery(),
+        # Read with each claim: a pause holds from the moment that it is written, for every worker, and costs nothing.
+        cast(select(func.json_agg(_pause(t))).scalar_subquery(), Text).label("pauses"),
     ).select_from(
         claimed.join(t.deliveries, d.id == claimed.c.delivery_id).outerjoin(
             t.payloads, (p.received_at == d.received_at) & (p.id == d.payload_id)
         )
     )
+
+
+def _pause(t: Tables) -> Any:
+    p = t.pauses.c
+    return func.json_build_array(p.kind, p.name, extract("epoch", func.now() - p.since))
 
 
 def claim(t: Tables, batch: int) -> ClauseElement:
@@ -317,6 +326,7 @@ def claim(t: Tables, batch: int) -> ClauseElement:
             due_at=_next_retry(t, due.c.attempts),
             last_error=null(),
             revisited=true(),
+            parked=false(),
         )
         .where(t.pending.c.delivery_id == due.c.delivery_id)
         .returning(
@@ -585,6 +595,29 @@ def give_back(t: Tables) -> ClauseElement:
     )
 
 
+def park(t: Tables) -> ClauseElement:
+    """Give deliveries back whose source or handler is paused: with the attempt refunded, and due later."""
+    new = rows("parked", delivery_id="bigint", attempts="integer", refund="integer", error="text", seconds="float")
+    p = t.pending
+    return (
+        update(p)
+        .values(
+            attempts=p.c.attempts - new.c.refund,
+            last_error=new.c.error,
+            due_at=func.clock_timestamp() + _seconds(new.c.seconds),
+            parked=true(),
+        )
+        .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
+    )
+
+
+def hold_pauses(t: Tables) -> ClauseElement:
+    """Lock what is paused, so that nobody resumes it before what is parked for it is committed."""
+    locked = select(t.pauses).with_for_update(read=True).cte("locked").prefix_with("MATERIALIZED")
+    age = extract("epoch", func.now() - locked.c.since)
+    return select(cast(func.json_agg(func.json_build_array(locked.c.kind, locked.c.name, age)), Text))
+
+
 def bury(t: Tables) -> ClauseElement:
     """Move deliveries from pending to the dead letters."""
     new = rows("dead", delivery_id="bigint", attempts="integer", reason="text", error="text", fingerprint="text")
@@ -618,6 +651,8 @@ class Statements:
     write_failures: str
     postpone: str
     give_back: str
+    park: str
+    hold_pauses: str
     bury: str
 
 

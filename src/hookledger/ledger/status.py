@@ -108,12 +108,14 @@ class Status:
         read_at: the moment, by the database's clock.
         last_received_at: when the newest delivery was committed; None for an empty ledger.
         sources: by name, those that have anything to tell.
+        paused: what is paused, the longest first: source or handler, its name, and since when.
     """
 
     schema: str
     read_at: datetime
     last_received_at: datetime | None
     sources: Mapping[str, SourceStatus]
+    paused: tuple[tuple[str, str, datetime], ...] = ()
 
     @property
     def total(self) -> SourceStatus:
@@ -196,6 +198,12 @@ def pages_of_effects(t: Tables, quoted_name: str) -> Select[Any]:
     return select(size / cast(func.current_setting("block_size"), Integer))
 
 
+def pauses(t: Tables) -> Select[Any]:
+    """What is paused, the longest first."""
+    p = t.pauses.c
+    return select(p.kind, p.name, p.since).order_by(p.since, p.kind, p.name)
+
+
 def read_status(connection: Connection, schema: str, *, exact: bool = False) -> Status:
     """How the ledger stands. Reads only, and costs about the same however large the ledger is.
 
@@ -237,6 +245,7 @@ def read_status(connection: Connection, schema: str, *, exact: bool = False) -> 
             )
             for name in names
         },
+        tuple([(kind, name, since) for kind, name, since in connection.execute(pauses(t))]),
     )
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import ARRAY, BigInteger, ColumnElement, Select, any_, exists, f
 
 from hookledger import storable
 from hookledger.ledger.schema import Tables, tables
-from hookledger.worker.outcome import DeathReason, Outcome
+from hookledger.outcomes import DeathReason, Outcome
 
 BIGINTS = ARRAY(BigInteger)
 
@@ -170,13 +170,14 @@ def _body_holds(t: Tables, text: str) -> ColumnElement[bool]:
 
 
 def _spellings(text: str) -> Iterable[bytes]:
-    """The text as UTF-8, and as JSON writes it with escapes."""
+    """The text as UTF-8, and as JSON writes it with few escapes and with many."""
     try:
         # Bytes of the command line that are no UTF-8.
         written = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         written = text.encode("utf-8", "surrogatepass")
-    return dict.fromkeys([written, json.dumps(text)[1:-1].encode("ascii")])
+    quoted = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    return dict.fromkeys([written, quoted, json.dumps(text)[1:-1].encode("ascii")])
 
 
 def _as_json(value: Any) -> Any:

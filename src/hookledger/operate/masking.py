@@ -22,6 +22,9 @@ _JOINED = re.compile(
     r"authorization|signature|token|secret|passwor[dt]|passwd|passphrase|(api|access|private)[_-]?key|cookie|hmac|credential",
     re.IGNORECASE,
 )
+# The word "password" itself stands in our own examples of URLs.
+_PASSWORD_IN_URL = re.compile(r"(://[^:/?#@\s]*:)(?!password@)\S+@")
+_PASSWORD_IN_DSN = re.compile(r"(\bpassword\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BY_NAME = frozenset(["x-trello-webhook"])
 """Signature headers of providers that do not say so."""
@@ -80,7 +83,7 @@ def secret_values(headers: Iterable[Sequence[str]]) -> list[str]:
 
 
 def scrub(text: str, values: Iterable[str]) -> str:
-    """Text, such as that of an error, without the given secrets.
+    """Text, such as that of an error, without the given secrets, and without passwords of URLs.
 
     Args:
         text: to be shown.
@@ -89,4 +92,9 @@ def scrub(text: str, values: Iterable[str]) -> str:
     for value in values:
         if value in text:
             text = text.replace(value, mask(value))
-    return text
+    return without_password(text)
+
+
+def without_password(text: str) -> str:
+    """The text with the passwords of URLs and connection strings left out."""
+    return _PASSWORD_IN_DSN.sub(r"\1***", _PASSWORD_IN_URL.sub(r"\1***@", text))

@@ -21,6 +21,7 @@ from hookledger.ledger.repository import (
     GivenBack,
     NewEffect,
     NewState,
+    Parked,
     Repository,
     StateKey,
     Watermark,
@@ -31,6 +32,7 @@ from hookledger.worker.failing import verdict, write_failed
 from hookledger.worker.hold import hold
 from hookledger.worker.interrupt import is_interrupt
 from hookledger.worker.outcome import BatchReport, Claimed, Failure, Outcome, Snapshot, told
+from hookledger.worker.pauses import read_pauses
 from hookledger.worker.read import numbers_to_add, read_snapshot
 from hookledger.worker.state import snapshot_state
 from hookledger.worker.transaction import HandlerConnection, Spoiled, error_of_handler, lost_error
@@ -312,6 +314,7 @@ class Batch:
         self.connection.release()
         settled: list[int] = []
         given_back: list[GivenBack] = []
+        parked: list[Claimed] = []
         failed: list[Claimed] = []
         for claimed in held:
             delivery_id = claimed.delivery.id
@@ -319,6 +322,8 @@ class Batch:
                 failed.append(claimed)
             elif delivery_id in self.untouched:
                 given_back.append(GivenBack(delivery_id, claimed.attempts, 1, claimed.last_error))
+            elif claimed.paused:
+                parked.append(claimed)
             else:
                 if not claimed.handlers and _effect_key(claimed, NO_HANDLER) not in done:
                     self._ignore(claimed)
@@ -331,11 +336,23 @@ class Batch:
             repository.add_states(connection, self.numbers)
         if self.effects or settled:
             repository.settle(connection, self.effects, settled)
+        if parked:
+            self._park(parked)
         if given_back:
             repository.give_back(connection, given_back)
         if failed:
             inbox, random = self.tools.inbox, self.tools.random
             self.report.settled += write_failed(repository, connection, inbox, random, failed, self.failures)
+
+    def _park(self, claimed: Sequence[Claimed]) -> None:
+        """Leave deliveries to their paused handlers; those of a handler that was resumed meanwhile are due at once."""
+        pauses = read_pauses(self.tools.repository.hold_pauses(self.connection))
+        parked: list[Parked] = []
+        for one in claimed:
+            still = one.paused & pauses.handlers.keys() or one.delivery.source in pauses.sources
+            seconds = pauses.seconds(one.delivery.source, one.paused, self.tools.random.random()) if still else 0.0
+            parked.append(Parked(one.delivery.id, one.attempts, 1, one.last_error, seconds))
+        self.tools.repository.park(self.connection, parked)
 
     def _dies_too_early(self, claimed: Claimed) -> bool:
         """Whether a delivery would be given up before its other handlers had their turn."""

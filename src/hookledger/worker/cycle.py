@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hookledger.handlers import NO_HANDLER
 from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage
-from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack
+from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack, Parked
 from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
 from hookledger.worker.crashed import IN_WORDS, Losses, has_crashed_enough, in_order
@@ -18,6 +18,7 @@ from hookledger.worker.fingerprint import fingerprint
 from hookledger.worker.hold import hold
 from hookledger.worker.look import Look
 from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Settled, told
+from hookledger.worker.pauses import park, pauses_of, read_pauses
 from hookledger.worker.received import Received, fresh, large_bodies
 from hookledger.worker.transaction import Spoiled
 
@@ -49,6 +50,7 @@ class Cycle:
         self._size = batch
         self._losses = Losses()
         self._look = Look()
+        self._taken_by_claim = 0
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
         self.taken: dict[int, GivenBack] = {}
@@ -73,7 +75,7 @@ class Cycle:
                 # which must not hold up others: what is given back goes behind what waits.
                 self._size = max(1, self._size // 2)
             raise
-        return len(rows)
+        return self._taken_by_claim
 
     def _refund(self) -> None:
         if self.taken:
@@ -88,15 +90,35 @@ class Cycle:
         with connection.begin():
             since = self._look.since(time.monotonic())
             rows = repository.claim(connection, self._size, self._tools.inbox.retry, since=since)
+            self._taken_by_claim = len(rows)
+            self._look.found(rows, all_taken=len(rows) < self._size)
+            if pauses_of(rows):
+                rows = self._park(rows)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
             self.taken = {row.id: _given_back(row) for row in rows}
             wanted = large_bodies(rows)
             large = repository.read_bodies(connection, wanted) if wanted else {}
-        self.claimed_all = len(rows) == self._size
-        self._look.found(rows, all_taken=not self.claimed_all)
-        if since is not None and not rows:
+        self.claimed_all = self._taken_by_claim == self._size
+        if since is not None and not self._taken_by_claim:
             return self._claim()
         return rows, large
+
+    def _park(self, rows: list[ClaimedRow]) -> list[ClaimedRow]:
+        """Give back what is paused, in the transaction that claimed it, so that a crash charges nothing. Returns the
+        rest."""
+        handlers_for, pauses = self._tools.inbox.handlers_for, pauses_of(rows)
+        if not any(pauses.stops(row.source, handlers_for(row.source, row.event_type)) for row in rows):
+            return rows
+        connection, repository = self._connector.connection(), self._tools.repository
+        # Read anew and locked: what is resumed meanwhile is not parked.
+        pauses = read_pauses(repository.hold_pauses(connection))
+        parked: dict[int, Parked] = {}
+        for row in rows:
+            handlers = handlers_for(row.source, row.event_type)
+            if pauses.stops(row.source, handlers):
+                parked[row.id] = park(row, pauses, handlers, self._tools.random.random())
+        repository.park(connection, list(parked.values()))
+        return [row for row in rows if row.id not in parked]
 
     def _work(self, received: Received) -> None:
         self._leave_unread(received.unread)

@@ -68,12 +68,15 @@ def write_failed(
             NewFailure(id, attempts, failure.handler.name, failure.words, mark)
             for failure, mark in zip(of_delivery, marks, strict=True)
         ]
-        reason = verdict(of_delivery, attempts, inbox)
+        # While a handler of it is paused, it is not given up: that one has not had its turn.
+        reason = None if claimed.paused else verdict(of_delivery, attempts, inbox)
         if reason is None:
+            policies = [inbox.retry_of(failure.handler) for failure in of_delivery]
+            left = [not policy.exhausted(attempts) for policy in policies]
             delays = [
                 delay(failure, policy, attempts, random)
-                for failure in of_delivery
-                if not (policy := inbox.retry_of(failure.handler)).exhausted(attempts)
+                for failure, policy, may in zip(of_delivery, policies, left, strict=True)
+                if may or not any(left)
             ]
             postponed.append(Postponed(id, attempts, min(delays), first.words))
         else:

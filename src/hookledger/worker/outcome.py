@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,26 +9,10 @@ from hookledger.delivery import Delivery
 from hookledger.handlers import Handler
 from hookledger.ledger.arrays import version_text
 from hookledger.ledger.repository import StateKey
+from hookledger.outcomes import DeathReason as DeathReason
+from hookledger.outcomes import Outcome as Outcome
 from hookledger.version import Version
 from hookledger.worker.fingerprint import in_words
-
-
-class Outcome(enum.StrEnum):
-    """What a handler's row in the effects says."""
-
-    APPLIED = "applied"
-    STALE = "stale"
-    SUPERSEDED = "superseded"
-    IGNORED = "ignored"
-
-
-class DeathReason(enum.StrEnum):
-    """Why a delivery became a dead letter."""
-
-    CRASHED = "crashed"
-    FAILED = "failed"
-    REJECTED = "rejected"
-    UNREADABLE = "unreadable"
 
 
 class Claimed(NamedTuple):
@@ -43,6 +26,7 @@ class Claimed(NamedTuple):
         has_payload: False once retention has dropped the bytes.
         revisited: whether the delivery was claimed, settled or dead before, so that it may have effects already.
         version_text: its version as the ledger's statements take it.
+        paused: names of handlers that match too, but are paused.
     """
 
     delivery: Delivery
@@ -52,6 +36,7 @@ class Claimed(NamedTuple):
     has_payload: bool = True
     revisited: bool = True
     version_text: str = ""
+    paused: frozenset[str] = frozenset()
 
 
 class Snapshot(NamedTuple):

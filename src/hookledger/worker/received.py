@@ -13,9 +13,11 @@ from hookledger.inbox import Inbox
 from hookledger.ledger.arrays import version_of
 from hookledger.ledger.repository import ClaimedRow
 from hookledger.worker.outcome import Claimed
+from hookledger.worker.pauses import pauses_of
 
 LARGEST_READ = 32 * 1024 * 1024
 """Bytes of large bodies that one claim reads. A single one may be larger."""
+NONE: frozenset[str] = frozenset()
 
 
 def large_bodies(rows: Sequence[ClaimedRow]) -> list[tuple[datetime, int]]:
@@ -43,6 +45,7 @@ class Received:
     def __init__(self, inbox: Inbox, rows: Sequence[ClaimedRow], large: Mapping[int, bytes]) -> None:
         self._inbox = inbox
         self._large = large
+        self._pauses = pauses_of(rows)
         in_order = sorted(rows, key=_arrival)
         self.rows = [row for row in in_order if self._is_read(row)]
         """Those that can be worked on, in the order of their arrival."""
@@ -75,8 +78,13 @@ class Received:
             is_deleted=_not_deleted if source is None else source.deleted,
         )
         handlers = self._inbox.handlers_for(row.source, row.event_type)
+        paused = NONE
+        if self._pauses.handlers:
+            paused = frozenset([handler.name for handler in handlers if handler.name in self._pauses.handlers])
+            handlers = tuple([handler for handler in handlers if handler.name not in paused])
+        has_payload = row.size is not None
         return Claimed(
-            delivery, attempts, row.last_error, handlers, row.size is not None, row.revisited, row.version or ""
+            delivery, attempts, row.last_error, handlers, has_payload, row.revisited, row.version or "", paused
         )
 
     def _is_read(self, row: ClaimedRow) -> bool:
