@@ -284,4 +284,3 @@ def sized(error: Refused, request: Request) -> int | None:
     if isinstance(error, BodyTooLarge) and not request.body and declared.isdigit() and len(declared) < 19:
         return int(declared)
     return None
-

@@ -75,9 +75,9 @@ class Received:
             is_deleted=_not_deleted if source is None else source.deleted,
         )
         handlers = self._inbox.handlers_for(row.source, row.event_type)
-        return Claimed(
-            delivery, attempts, row.last_error, handlers, row.size is not None, row.revisited, row.version or ""
-        )
+        # One that was erased has nothing left, not even headers; no sender's request is like that.
+        has_payload = row.size is not None and (row.size > 0 or row.headers != "[]")
+        return Claimed(delivery, attempts, row.last_error, handlers, has_payload, row.revisited, row.version or "")
 
     def _is_read(self, row: ClaimedRow) -> bool:
         return row.body is not None or row.size is None or row.payload_id in self._large

@@ -95,9 +95,9 @@ def _read(number: int, line: bytes, source: str | None) -> Captured | Bad:
         document = json.loads(line)
     except (ValueError, RecursionError):
         return Bad(number, "the line is no JSON")
+    if not isinstance(document, dict):
+        return Bad(number, "the line is no JSON object")
     try:
-        if not isinstance(document, dict):
-            raise _Unfit("the line is no JSON object")
         return _captured(number, document, source)
     except _Unfit as error:
         return Bad(number, str(error))
@@ -129,7 +129,7 @@ def _headers(given: Any) -> Headers:
             for value in (values if isinstance(values, list) else [values])
         ]
     elif isinstance(given, list):
-        pairs = [tuple(each) if isinstance(each, list) else (None, None) for each in given]  # type: ignore[misc]
+        pairs = [tuple(each) if isinstance(each, list) else (None, None) for each in given]
     else:
         raise _Unfit("it has no headers: they are an object, or a list of [name, value]")
     if not all(len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str) for pair in pairs):

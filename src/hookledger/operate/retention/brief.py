@@ -89,7 +89,8 @@ class Patience:
                 if not (is_conflict(error) or sqlstate(error) in TOO_LONG):
                     raise
                 if not left:
-                    raise Busy(f"{what}: the tables were in use at each of {self.tries} tries; try again later") from error
+                    said = f"{what}: the tables were in use at each of {self.tries} tries; try again later"
+                    raise Busy(said) from error
             self.sleep(self.pause)
         raise AssertionError("unreachable")
 

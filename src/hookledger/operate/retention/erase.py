@@ -125,9 +125,7 @@ def _batch(
     spared = {(row.received_at, row.payload_id) for row in sharing if row.id in is_pending}
     going = [row for row in sharing if (row.received_at, row.payload_id) not in spared]
     before = set(
-        connection.scalars(
-            select(t.erased.c.delivery_id).where(t.erased.c.delivery_id.in_([row.id for row in going]))
-        )
+        connection.scalars(select(t.erased.c.delivery_id).where(t.erased.c.delivery_id.in_([row.id for row in going])))
     )
     new = [row.id for row in going if row.id not in before]
     done = Erased(
@@ -162,7 +160,7 @@ def _of_requests(connection: Connection, t: Tables, rows: Sequence[Any]) -> list
         .distinct()
     )
     found: dict[int, Row[Any]] = {}
-    looked_from = list(rows)
+    looked_from: list[Any] = list(rows)
     while looked_from:
         names = ("id", "received_at", "payload_id")
         given = {f"near_{name}": [getattr(row, name) for row in looked_from] for name in names}

@@ -242,9 +242,7 @@ class Forgetting:
     def _is_needed(self, connection: Connection, payloads: Any, horizon: datetime) -> Any:
         before_id = first_id_since(connection, self._t, horizon)
         needed = unsettled_payloads(self._t, before_id=before_id, start=None, end=horizon).subquery("needed")
-        return exists().where(
-            needed.c.received_at == payloads.c.received_at, needed.c.payload_id == payloads.c.id
-        )
+        return exists().where(needed.c.received_at == payloads.c.received_at, needed.c.payload_id == payloads.c.id)
 
 
 def _counted(connection: Connection, query: Select[Any]) -> int:

@@ -60,7 +60,9 @@ class Retention:
     @property
     def shortest(self) -> tuple[str, timedelta] | None:
         """What is forgotten first of what a copy is known by; None if all of it stays."""
-        named = [(name, horizon) for name, horizon in self.named.items() if horizon is not None and name != "quarantine"]
+        named = [
+            (name, horizon) for name, horizon in self.named.items() if horizon is not None and name != "quarantine"
+        ]
         return min(named, key=lambda each: each[1], default=None)
 
     def require(self, retry_times: Mapping[str, timedelta]) -> None:

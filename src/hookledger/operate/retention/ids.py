@@ -1,4 +1,4 @@
-"""Where in the order of their ids the deliveries of a time begin: found by halving, so that no table is read through."""
+"""Where in the order of their ids the deliveries of a time begin: found by halving, so that no table is read."""
 
 from __future__ import annotations
 

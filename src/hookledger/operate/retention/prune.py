@@ -29,7 +29,7 @@ LOOKING = Patience(statement=30.0)
 """For what only reads, which holds up nobody."""
 MOST_MOVED = 1_000
 MOST_MOVED_BYTES = 32 * 1024 * 1024
-"""Payloads of unsettled deliveries that are moved out of a partition before it is dropped. With more in it, it stays."""
+"""Payloads of unsettled deliveries that are moved out of a partition before it is dropped; with more, it stays."""
 
 Progress = Callable[[str, int], None]
 """Told what has just been done: what, and how many."""
@@ -194,7 +194,7 @@ def _drop(connection: Connection, t: Tables, partition: Partition, before_id: in
         size = connection.scalar(select(func.sum(func.octet_length(old.c.body))).where(wanted)) or 0
         if size > MOST_MOVED_BYTES:
             return Drop(partition, unsettled, f"{unsettled:,} of its payloads are of deliveries that are not settled")
-        connection.execute(  # type: ignore[call-overload]
+        connection.execute(
             DDL("ALTER TABLE %(payloads)s DETACH PARTITION %(old)s", context=names)  # type: ignore[no-untyped-call]
         )
         columns = ["id", "received_at", "headers", "body"]
