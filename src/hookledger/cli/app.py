@@ -12,7 +12,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from hookledger.cli import db, demo, dev, send, sources, status, verify, worker
+from hookledger.cli import db, demo, dev, erase, importing, prune, quarantine, send, sources, status, verify, worker
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
 from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
 
@@ -22,7 +22,8 @@ A receiver in your web application records what comes in; a worker runs your han
 
 Try it: `hookledger demo`. Begin a project: write hooks.py with an inbox, then `hookledger dev hooks:inbox`.
 
-Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 6 unhealthy, 130 interrupted.
+Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 3 nothing matched, 5 partly done, 6 unhealthy,
+130 interrupted.
 """
 
 
@@ -68,6 +69,10 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("send")(send.send)
     app.command("sources")(sources.sources)
     app.command("verify")(verify.verify)
+    app.add_typer(quarantine.build(markup), name="quarantine")
+    app.command("import")(importing.import_file)
+    app.command("prune")(prune.prune)
+    app.command("erase")(erase.erase)
     app.add_typer(db.build(markup), name="db")
     return app
 

@@ -15,6 +15,8 @@ from hookledger.errors import DatabaseUnreachable, HookledgerError, SchemaError,
 DONE = 0
 FAILED = 1
 WRONG_USE = 2
+NOTHING = 3
+PARTLY = 5
 UNHEALTHY = 6
 INTERRUPTED = 130
 

@@ -16,6 +16,7 @@ from hookledger.operate.retention.partitions import WEEK, make_partitions, week_
 from hookledger.worker import Worker, WorkerSettings
 from tests.aged import holds, partitions_of
 from tests.outcomes import Ledger, document, inbox_of_shop
+from tests.processes import wait_until
 
 SHORT = Patience(lock=0.05, tries=2, pause=0.01)
 
@@ -121,9 +122,7 @@ def test_a_worker_makes_them_beside_its_work(ledger: Ledger, database_url: str, 
 
     async def run() -> None:
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(20):
-            while len(weeks(ledger)) < 3:
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_until, lambda: len(weeks(ledger)) == 3)
         worker.stop()
         await working
         if asynchronous:
