@@ -135,6 +135,7 @@ def as_document(pruned: Pruned) -> dict[str, Any]:
         "rows": pruned.counts,
         "rows_bounded": pruned.is_bounded,
         "by_another": pruned.by_another,
+        "put_off": pruned.put_off,
     }
 
 
@@ -153,6 +154,8 @@ def _show(pruned: Pruned, *, json: bool, would: bool, to_stderr: bool = False) -
     for what, count in pruned.counts.items():
         most = "+" if pruned.is_bounded and count >= 10_000 else ""
         tell(f"{'would remove' if would else 'removed'} {count:,}{most} {_ROWS[what]}")
+    if pruned.put_off is not None:
+        tell(pruned.put_off)
     if pruned.by_another:
         tell("somebody else is pruning this ledger now; it does the rest")
 

@@ -112,11 +112,11 @@ def _batch(
     rows = connection.execute(meant.where(d.id > after).order_by(d.id).limit(BATCH)).all()
     if not rows:
         return None, Erased()
-    if not dry_run:
-        keep_unsettled(connection, schema)
     ids = {row.id for row in rows}
     payloads = {(row.received_at, row.payload_id) for row in rows}
     sharing = _of_requests(connection, t, rows)
+    if not dry_run:
+        keep_unsettled(connection, schema)
     is_pending = set(
         connection.scalars(
             select(t.pending.c.delivery_id).where(t.pending.c.delivery_id.in_([row.id for row in sharing]))

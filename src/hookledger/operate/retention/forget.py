@@ -80,7 +80,8 @@ class Forgetting:
         if kept.payloads is not None and (default := self._default(connection)) is not None:
             horizon = self._at - kept.payloads
             wanted["payloads"] = select(default.c.id).where(
-                default.c.received_at < horizon, ~self._is_needed(connection, default, horizon)
+                default.c.received_at < horizon,
+                ~self._is_needed(default, horizon, first_id_since(connection, t, horizon)),
             )
         if kept.deliveries is not None:
             horizon = self._at - kept.deliveries
@@ -100,6 +101,7 @@ class Forgetting:
     def _payloads(self, horizon: datetime) -> Iterator[tuple[str, int]]:
         """Those of the default partition: there were no partitions then, or they were moved or imported."""
         after: tuple[Any, int] = ("-infinity", 0)
+        before_id = self._first_id(horizon)
         while True:
 
             def work(connection: Connection, after: tuple[Any, int] = after) -> tuple[tuple[Any, int] | None, int]:
@@ -125,7 +127,7 @@ class Forgetting:
                 gone = connection.execute(
                     delete(default).where(
                         tuple_(default.c.received_at, default.c.id).in_([tuple(row) for row in rows]),
-                        ~self._is_needed(connection, default, horizon),
+                        ~self._is_needed(default, horizon, before_id),
                     )
                 )
                 return last, gone.rowcount
@@ -138,8 +140,7 @@ class Forgetting:
 
     def _deliveries(self, horizon: datetime) -> Iterator[tuple[str, int]]:
         t, after = self._t, 0
-        with self._patience.transaction(self._engine) as connection:
-            end = first_id_since(connection, t, horizon)
+        end = self._first_id(horizon)
         while True:
 
             def work(connection: Connection, after: int = after) -> tuple[int | None, int]:
@@ -239,8 +240,11 @@ class Forgetting:
                 )
         return None
 
-    def _is_needed(self, connection: Connection, payloads: Any, horizon: datetime) -> Any:
-        before_id = first_id_since(connection, self._t, horizon)
+    def _first_id(self, horizon: datetime) -> int:
+        found: int = self._step(lambda connection: first_id_since(connection, self._t, horizon), "rows")
+        return found
+
+    def _is_needed(self, payloads: Any, horizon: datetime, before_id: int) -> Any:
         needed = unsettled_payloads(self._t, before_id=before_id, start=None, end=horizon).subquery("needed")
         return exists().where(needed.c.received_at == payloads.c.received_at, needed.c.payload_id == payloads.c.id)
 

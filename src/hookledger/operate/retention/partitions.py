@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import DDL, Connection, Engine, text
+from sqlalchemy import DDL, Connection, Engine, exists, select, text
 from sqlalchemy.exc import DBAPIError
 
 from hookledger.errors import SetupError
 from hookledger.ledger.failure import sqlstate
 from hookledger.ledger.revision import command
 from hookledger.ledger.rights import quoted
+from hookledger.ledger.schema import tables
 from hookledger.operate.retention.brief import Patience, is_first
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ NOT_EMPTY = "23514"
 
 _PARTITIONS = text(
     """
-    SELECT c.relname, pg_catalog.pg_get_expr(c.relpartbound, c.oid), pg_catalog.pg_total_relation_size(c.oid)
+    SELECT c.relname, pg_catalog.pg_get_expr(c.relpartbound, c.oid), coalesce(pg_catalog.pg_total_relation_size(c.oid), 0)
     FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
     JOIN pg_catalog.pg_class p ON p.oid = i.inhparent JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace
     WHERE n.nspname = :schema AND p.relname = 'payloads' ORDER BY c.relname
@@ -144,7 +145,8 @@ def make_partitions(engine: Engine, schema: str, *, ahead: int = AHEAD, patience
         Busy: if the tables were in use all the time.
     """
     made = Made()
-    with patience.transaction(engine) as connection:
+
+    def look(connection: Connection) -> list[tuple[datetime, datetime]]:
         now: datetime = connection.execute(text("SELECT pg_catalog.now()")).scalar_one()
         there = read_partitions(connection, schema)
         missing = [week for week in weeks_from(now, ahead) if not any(each.overlaps(*week) for each in there)]
@@ -153,8 +155,11 @@ def make_partitions(engine: Engine, schema: str, *, ahead: int = AHEAD, patience
                 "this role does not own the payloads and so cannot make partitions for them (they go to the default "
                 f"partition until it does): run {command('db partitions', schema)} as the owner, once a week"
             )
-    made.there = ahead + 1 - len(missing)
-    for start, end in missing:
+        made.there = ahead + 1 - len(missing)
+        made.left_out = [start for start, end in missing if _is_in_default(connection, schema, start, end)]
+        return [(start, end) for start, end in missing if start not in made.left_out]
+
+    for start, end in patience.step(engine, look, "partitions were not made"):
 
         def work(connection: Connection, start: datetime = start, end: datetime = end) -> str | None:
             return _make(connection, schema, start, end)
@@ -174,6 +179,12 @@ def make_partitions(engine: Engine, schema: str, *, ahead: int = AHEAD, patience
                 break
             made.made.append(name)
     return made
+
+
+def _is_in_default(connection: Connection, schema: str, start: datetime, end: datetime) -> bool:
+    """Whether there are payloads of that time, of which no partition is: then it would be refused."""
+    p = tables(schema).payloads.c
+    return bool(connection.scalar(select(exists().where(p.received_at >= start, p.received_at < end))))
 
 
 def _make(connection: Connection, schema: str, start: datetime, end: datetime) -> str | None:

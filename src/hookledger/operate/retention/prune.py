@@ -60,6 +60,7 @@ class Pruned:
         moved: payloads that were moved to the default partition, as their deliveries are not settled.
         counts: rows that were removed, by what they are.
         by_another: whether somebody else was pruning, so that this run ended.
+        put_off: why it ended before its end, if tables were in use all the time.
         is_bounded: whether the counts of a dry run end at a bound.
     """
 
@@ -68,12 +69,13 @@ class Pruned:
     moved: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     by_another: bool = False
+    put_off: str | None = None
     is_bounded: bool = False
 
     @property
     def is_whole(self) -> bool:
         """Whether all that is over its horizon is gone."""
-        return not self.by_another and all(drop.kept is None for drop in self.drops)
+        return not self.by_another and self.put_off is None and all(drop.kept is None for drop in self.drops)
 
 
 def require_owner(engine: Engine, schema: str, patience: Patience = PATIENCE) -> None:
@@ -143,6 +145,8 @@ def prune(
             progress(what, count)
     except Another:
         pruned.by_another = True
+    except Busy as error:
+        pruned.put_off = str(error)
     return pruned
 
 
@@ -154,32 +158,39 @@ def _drop_partitions(
     engine: Engine, schema: str, horizon: datetime, patience: Patience, progress: Progress, pruned: Pruned
 ) -> None:
     t = tables(schema)
-    with patience.transaction(engine) as connection:
+
+    def look(connection: Connection) -> tuple[list[Partition], int]:
         over = _over(connection, schema, horizon)
-        before_id = first_id_since(connection, t, horizon) if over else 0
+        return over, first_id_since(connection, t, horizon) if over else 0
+
+    over, before_id = patience.step(engine, look, "old partitions were not dropped")
     for partition in over:
 
-        def work(connection: Connection, partition: Partition = partition) -> Drop:
+        def work(connection: Connection, partition: Partition = partition) -> Drop | None:
             return _drop(connection, t, partition, before_id)
 
         try:
             drop = patience.step(engine, work, f"the partition {partition.name} was not dropped")
         except Busy as error:
             drop = Drop(partition, 0, str(error))
+        if drop is None:
+            continue
         pruned.drops.append(drop)
         if drop.kept is None:
             pruned.moved += drop.unsettled
             progress("partitions", 1)
 
 
-def _drop(connection: Connection, t: Tables, partition: Partition, before_id: int) -> Drop:
-    """Drop a partition, with the payloads that are still needed moved to the default one.
+def _drop(connection: Connection, t: Tables, partition: Partition, before_id: int) -> Drop | None:
+    """Drop a partition, with the payloads that are still needed moved to the default one. None if it is gone already.
 
     Dropping and detaching lock all payloads against everybody, which is why there are few rows to move and a limit on
     the time. https://www.postgresql.org/docs/current/sql-altertable.html#SQL-ALTERTABLE-DETACH-PARTITION
     """
     if not is_first(connection, t.schema, "prune"):
         raise Another
+    if partition.name not in {each.name for each in read_partitions(connection, t.schema)}:
+        return None
     keep_unsettled(connection, t.schema)
     unsettled = _unsettled(connection, t, partition, before_id)
     kept = _too_many(unsettled)

@@ -170,6 +170,17 @@ def test_many_are_imported_batch_by_batch_and_it_can_be_stopped(ledger: Ledger) 
     assert load(ledger, Inbox(source), *lines)[0].recorded == 50
 
 
+def test_a_file_is_read_line_by_line() -> None:
+    source = stripe(secrets=NEW)
+    lines = [line(signed(source, f"evt_{number}")) for number in range(1000)]
+    file = io.BytesIO(b"".join(lines))
+    reading = read_lines(file)
+
+    next(reading)
+
+    assert file.tell() == len(lines[0])
+
+
 def har(*requests: Request, **log: Any) -> bytes:
     entries = [
         {
