@@ -142,6 +142,8 @@ def _tell(pruned: Pruned) -> None:
     if dropped or any(pruned.counts.values()):
         counts = ", ".join(f"{count} {what}" for what, count in pruned.counts.items() if count)
         logger.info("pruned: partitions %s; %s", ", ".join(dropped) or "none", counts or "no rows")
+    if pruned.put_off is not None:
+        logger.info("%s", pruned.put_off)
     for drop in pruned.drops:
         if drop.kept is not None:
             logger.warning("the partition %s is over its time and stays: %s", drop.partition.name, drop.kept)

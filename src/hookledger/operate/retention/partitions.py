@@ -39,7 +39,8 @@ NOT_EMPTY = "23514"
 
 _PARTITIONS = text(
     """
-    SELECT c.relname, pg_catalog.pg_get_expr(c.relpartbound, c.oid), coalesce(pg_catalog.pg_total_relation_size(c.oid), 0)
+    SELECT c.relname, pg_catalog.pg_get_expr(c.relpartbound, c.oid),
+           coalesce(pg_catalog.pg_total_relation_size(c.oid), 0)
     FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
     JOIN pg_catalog.pg_class p ON p.oid = i.inhparent JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace
     WHERE n.nspname = :schema AND p.relname = 'payloads' ORDER BY c.relname
