@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, func, literal, null, select, tuple_, update
+from sqlalchemy import Connection, Engine, func, literal, null, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from hookledger.ledger.arrays import rows as unnested
@@ -143,7 +143,7 @@ def _batch(
     return rows[-1].id, done
 
 
-def _of_requests(connection: Connection, t: Tables, rows: Sequence[Any]) -> list[Row[Any]]:
+def _of_requests(connection: Connection, t: Tables, rows: Sequence[Any]) -> list[Any]:
     """All deliveries that came in the same requests as these. Their ids lie close together, for they were drawn by one
     statement; nothing else leads from a request to its deliveries."""
     d = t.deliveries.c
@@ -159,7 +159,7 @@ def _of_requests(connection: Connection, t: Tables, rows: Sequence[Any]) -> list
         )
         .distinct()
     )
-    found: dict[int, Row[Any]] = {}
+    found: dict[int, Any] = {}
     looked_from: list[Any] = list(rows)
     while looked_from:
         names = ("id", "received_at", "payload_id")
@@ -167,7 +167,7 @@ def _of_requests(connection: Connection, t: Tables, rows: Sequence[Any]) -> list
         new = [row for row in connection.execute(query, given) if row.id not in found]
         found.update({row.id: row for row in new})
         # A request of very many: on from the outermost ones.
-        ends: dict[int, list[Row[Any]]] = {}
+        ends: dict[int, list[Any]] = {}
         for row in sorted(new, key=lambda each: int(each.id)):
             ends.setdefault(row.payload_id, []).append(row)
         looked_from = [end for of_one in ends.values() if len(of_one) > 1 for end in (of_one[0], of_one[-1])]
