@@ -69,7 +69,11 @@ class Upkeep:
             SetupError: if it may not prune, or the horizons are too short for the senders.
         """
         if self._settings.retention is not None:
-            await self._call(self._check)
+            try:
+                await self._call(self._check)
+            except SetupError:
+                self._end_thread()
+                raise
 
     async def run(self) -> None:
         """Do a round now, and one from time to time, until cancelled."""
@@ -79,8 +83,11 @@ class Upkeep:
                 await asyncio.sleep(self._settings.upkeep_every * (1 + SPREAD * (self._random.random() - 0.5)))
         finally:
             self._stopping = True
-            if self._thread is not None:
-                self._thread.shutdown()
+            self._end_thread()
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()
 
     def _check(self, engine: Engine, patience: Patience) -> None:
         assert self._settings.retention is not None
