@@ -185,7 +185,11 @@ def test_quarantine_is_looked_at_and_let_in(project: Project, ledger: Ledger) ->
     assert f"{forged} refused" in released.stdout
     assert "1 let in, 0 known, 1 left" in released.stdout
     assert list(ledger.pending()) == ["evt_1"]
-    ledger.execute("UPDATE hookledger.quarantine SET body = 'x', size = 1 WHERE id = :id", id=forged)
+    body = '{"client_secret": "t0psecret", "a": 1}'
+    change = "UPDATE hookledger.quarantine SET body = CAST(:body AS text)::bytea, size = :size WHERE id = :id"
+    ledger.execute(change, body=body, size=len(body), id=forged)
+    shown_masked = project.run("quarantine", "show", str(forged)).stdout
+    assert ("t0psecret" in shown_masked, '"a": 1' in shown_masked) == (False, True)
     declined, shown = typed(project, "y", "quarantine", "release", "hooks:inbox", str(forged), "--unverified")
     assert (declined, "unauthenticated data" in shown) == (1, True)
     let_in, shown = typed(project, "unverified", "quarantine", "release", "hooks:inbox", str(forged), "--unverified")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hookledger.operate.quarantine import Group, Kept, Wanted
 
 SHOWN = 4_096
-"""Bytes of a body that are shown, without --raw."""
+"""Characters of a body that are shown, without --raw."""
 
 SourceOption = Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only those sent to this source.")]
 Reason = Annotated[
@@ -267,8 +267,6 @@ def _chosen(
 
 def _document(kept: Kept, *, whole: bool = False) -> dict[str, Any]:
     """What --json prints of a request: secrets masked, times as ISO 8601 with zone."""
-    import base64
-
     from hookledger.operate.masking import mask_headers
 
     document: dict[str, Any] = {
@@ -286,8 +284,26 @@ def _document(kept: Kept, *, whole: bool = False) -> dict[str, Any]:
         document["method"] = kept.request.method
         document["url"] = _without_query(kept.request.url)
         document["headers"] = mask_headers(kept.request.headers)
-        document["body"] = base64.b64encode(kept.request.body).decode() if kept.is_whole else None
+        document["body"] = _shown_body(kept) if kept.is_whole else None
     return document
+
+
+def _shown_body(kept: Kept) -> str:
+    """The body as text, without what its headers and members say is secret."""
+    import json
+
+    from hookledger.operate.masking import mask_members, scrub, secret_values
+
+    text = kept.request.body.decode("utf-8", "replace")
+    try:
+        document = json.loads(text)
+        masked = mask_members(document)
+        # As it came, where that shows nothing: writing it anew could change numbers.
+        if masked != document:
+            text = json.dumps(masked, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        pass
+    return scrub(text, secret_values(kept.request.headers))
 
 
 def _without_query(url: str) -> str:
@@ -360,7 +376,7 @@ def _print_each(rows: list[Kept], *, json: bool) -> None:
 
 def _print_one(kept: Kept) -> None:
     from hookledger.cli.errors import printable
-    from hookledger.operate.masking import mask_headers, scrub, secret_values
+    from hookledger.operate.masking import mask_headers
 
     request = kept.request
     print(f"{kept.source} {kept.id}, received {_moment(kept.at)}, refused with {kept.status}")
@@ -376,8 +392,7 @@ def _print_one(kept: Kept) -> None:
     if not kept.is_whole:
         print(f"[the body of {kept.size:,} bytes was not kept]")
         return
-    text = request.body[:SHOWN].decode("utf-8", "replace")
-    text = scrub(text, secret_values(request.headers))
-    print("\n".join(printable(line) for line in text.split("\n")))
-    if kept.size > SHOWN:
-        print(f"[{kept.size - SHOWN:,} more bytes: --raw gives all of them]")
+    text = _shown_body(kept)
+    print("\n".join(printable(line) for line in text[:SHOWN].split("\n")))
+    if len(text) > SHOWN:
+        print(f"[{len(text) - SHOWN:,} more characters: --raw gives the exact bytes]")
