@@ -83,7 +83,7 @@ def _respond(intake: Intake, source: str, request: flask.Request) -> flask.Respo
     except (ClientGone, NotUnderstood) as error:
         return answer(_told(intake, error, source))
     except HookledgerError as error:
-        return _answer_early(_told(intake, error, source), request)
+        return _answer_early(_told(intake, error, source, as_request(request, source, b"")), request)
     response = intake.receive_blocking(as_request(request, source, body))
     if response.status == 401 and not body and is_chunked(request):
         # An empty chunked body is what a function leaves behind that has read the whole.
@@ -91,9 +91,9 @@ def _respond(intake: Intake, source: str, request: flask.Request) -> flask.Respo
     return answer(response)
 
 
-def _told(intake: Intake, error: HookledgerError, source: str) -> Response:
+def _told(intake: Intake, error: HookledgerError, source: str, head: Request | None = None) -> Response:
     # What went wrong with the body is no secret, and often it is the application's doing.
-    return replace(intake.answer(error, source=source), body=str(error).encode())
+    return replace(intake.answer(error, source=source, head=head), body=str(error).encode())
 
 
 def as_request(request: flask.Request, source: str, body: bytes) -> Request:

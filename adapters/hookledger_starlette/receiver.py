@@ -93,7 +93,8 @@ class Receiver:
         except ClientGone as error:
             self.intake.answer(error, source=source)  # for its log line: nobody is there to read an answer
         except HookledgerError as error:
-            await self._answer_early(self._told(error, source), scope, receive, send)
+            told = self._told(error, source, as_request(scope, source, b""))
+            await self._answer_early(told, scope, receive, send)
         else:
             response = await self.intake.receive(as_request(scope, source, body))
             if response.status == 401 and not body and declared_length(scope) is None:
@@ -101,9 +102,9 @@ class Receiver:
                 response = self._told(NotUnderstood(PERHAPS_CONSUMED), source)
             await answer(response, send)
 
-    def _told(self, error: HookledgerError, source: str) -> Response:
+    def _told(self, error: HookledgerError, source: str, head: Request | None = None) -> Response:
         # What went wrong with the body is no secret, and often it is the application's doing.
-        return replace(self.intake.answer(error, source=source), body=str(error).encode())
+        return replace(self.intake.answer(error, source=source, head=head), body=str(error).encode())
 
     async def _answer_early(self, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer at once, and let the client finish what it is sending."""

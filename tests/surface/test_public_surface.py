@@ -43,7 +43,7 @@ PUBLIC = {
         "standard_webhooks",
         "stripe",
     },
-    "hookledger.receive": {"Intake", "IntakeSettings"},
+    "hookledger.receive": {"Intake", "IntakeSettings", "Quarantine"},
     "hookledger.testing": {
         "InboxClient",
         "LedgerDatabase",

@@ -20,7 +20,11 @@ from hookledger.cli import (
     dev,
     doctor,
     drain,
+    erase,
+    importing,
     pause,
+    prune,
+    quarantine,
     send,
     show,
     sources,
@@ -37,7 +41,8 @@ A receiver in your web application records what comes in; a worker runs your han
 
 Try it: `hookledger demo`. Begin a project: write hooks.py with an inbox, then `hookledger dev hooks:inbox`.
 
-Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 6 unhealthy, 130 interrupted.
+Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 3 nothing matched, 5 partly done, 6 unhealthy,
+130 interrupted.
 """
 
 
@@ -90,6 +95,10 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("send")(send.send)
     app.command("sources")(sources.sources)
     app.command("verify")(verify.verify)
+    app.add_typer(quarantine.build(markup), name="quarantine")
+    app.command("import")(importing.import_file)
+    app.command("prune")(prune.prune)
+    app.command("erase")(erase.erase)
     app.add_typer(db.build(markup), name="db")
     return app
 

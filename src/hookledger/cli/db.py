@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hookledger.cli.database import engine_of
-from hookledger.cli.errors import WrongUse, say
+from hookledger.cli.errors import WrongUse, say, sentence
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema, help_if_alone
-from hookledger.cli.output import print_json
+from hookledger.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 Revision = Annotated[str, typer.Argument(metavar="[REVISION]", help="Where to go; the newest by default.")]
 
@@ -54,6 +57,8 @@ def upgrade(
         before = migrate.current(engine, schema)
         migrate.upgrade(engine, schema=schema, revision=revision)
         after = migrate.current(engine, schema)
+        if after == migrate.head():
+            _make_partitions_if_possible(engine, schema)
     if before == after:
         say(f"the schema {schema} is at {after}; there was nothing to do")
     else:
@@ -116,12 +121,85 @@ def grants(
     print(migrate.grants(schema, role), end="")
 
 
+def partitions(
+    ahead: Annotated[
+        int, typer.Option("--ahead", min=0, max=52, metavar="WEEKS", help="How many weeks after this one get theirs.")
+    ] = 2,
+    patience: Annotated[
+        float,
+        typer.Option(
+            "--patience",
+            min=0.1,
+            metavar="SECONDS",
+            help="How long a step may take; more than the usual second only where nobody works on the ledger.",
+        ),
+    ] = 1.0,
+    json: Json = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """Make the partitions of the payloads ahead, and show all of them.
+
+    Workers do so by themselves if their role owns the tables. If not, run this as the owner, once a week.
+    """
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.retention.brief import Patience
+    from hookledger.operate.retention.partitions import make_partitions, read_partitions
+
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        allowed = Patience(statement=patience)
+        made = make_partitions(engine, schema, ahead=ahead, patience=allowed)
+        with allowed.transaction(engine) as connection:
+            found = read_partitions(connection, schema)
+    for start in made.left_out:
+        say(f"the default partition has payloads of the week of {start:%Y-%m-%d} already; that week stays in it")
+    if json:
+        rows = [
+            {
+                "name": each.name,
+                "from": each.start and each.start.isoformat(),
+                "to": each.end and each.end.isoformat(),
+                "bytes": each.size,
+                "made": each.name in made.made,
+            }
+            for each in found
+        ]
+        print_json({"schema": schema, "partitions": rows})
+        return
+    cells = [
+        [
+            each.name,
+            "" if each.start is None else f"{each.start:%Y-%m-%d} UTC",
+            "" if each.end is None else f"{each.end:%Y-%m-%d} UTC",
+            f"{each.size / 1024 / 1024:,.1f} MiB",
+            "made" if each.name in made.made else "",
+        ]
+        for each in found
+    ]
+    print_table(["partition", "from", "to (without)", "size", ""], cells, numbers=False)
+
+
+def _make_partitions_if_possible(engine: Engine, schema: str) -> None:
+    """Those of the next weeks; an upgrade does not fail for them, as workers make them too."""
+    from sqlalchemy.exc import DBAPIError
+
+    from hookledger.errors import HookledgerError
+    from hookledger.operate.retention.partitions import make_partitions
+
+    try:
+        make_partitions(engine, schema)
+    except (HookledgerError, DBAPIError) as error:
+        say(f"partitions for the next weeks were not made: {sentence(error)}")
+
+
 def build(markup: Literal["rich"] | None) -> typer.Typer:
     """The group of commands."""
     group = typer.Typer(
         help="Make, change and check the tables of a ledger.", invoke_without_command=True, rich_markup_mode=markup
     )
     group.callback()(help_if_alone)
-    for command in (upgrade, current, check, sql, grants, init):
+    for command in (upgrade, current, check, partitions, sql, grants, init):
         group.command(command.__name__)(command)
     return group

@@ -15,6 +15,8 @@ from hookledger.operate.masking import without_password as without_password
 DONE = 0
 FAILED = 1
 WRONG_USE = 2
+NOTHING = 3
+PARTLY = 5
 UNHEALTHY = 6
 INTERRUPTED = 130
 

@@ -20,6 +20,7 @@ from hookledger.cli.options import (
     chosen,
 )
 from hookledger.cli.process import Stopping, freeze_what_is_loaded, leave, run_to_end
+from hookledger.cli.prune import NEVER, retention
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from hookledger.inbox import Inbox
 
 SPARE_CONNECTIONS = 2
-"""Besides one connection a slot: for the look at the queue and for giving work back."""
+"""Besides one connection a slot: for the upkeep and for giving work back."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,21 @@ def worker(
             help="How long handlers may still run after SIGTERM or Ctrl-C; the rest is given back.",
         ),
     ] = 30.0,
+    prune_payloads: Annotated[
+        str,
+        typer.Option(
+            "--prune-payloads", metavar="SPAN", help="Prune payloads beside the work, as `hookledger prune`: 30d."
+        ),
+    ] = NEVER,
+    prune_deliveries: Annotated[
+        str, typer.Option("--prune-deliveries", metavar="SPAN", help="The same for deliveries.")
+    ] = NEVER,
+    prune_effects: Annotated[
+        str, typer.Option("--prune-effects", metavar="SPAN", help="The same for effects.")
+    ] = NEVER,
+    prune_quarantine: Annotated[
+        str, typer.Option("--prune-quarantine", metavar="SPAN", help="The same for refused requests.")
+    ] = NEVER,
     database_url: DatabaseUrl = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = LogFormat.PLAIN,
@@ -75,7 +91,11 @@ def worker(
 
     url = read_url(database_url)
     engine = engine_for(loaded, url, slots)
-    running = Worker(loaded, engine, WorkerSettings(slots=slots, batch=batch, grace=grace))
+    kept = retention(prune_payloads, prune_deliveries, prune_effects, prune_quarantine, force=False)
+    settings = WorkerSettings(
+        slots=slots, batch=batch, grace=grace, retention=kept if any(kept.named.values()) else None
+    )
+    running = Worker(loaded, engine, settings)
     Stopping(running).install()
 
     async def main() -> None:

@@ -31,6 +31,14 @@ class NewRequest(NamedTuple):
     body: bytes
 
 
+class EarlierRequest(NamedTuple):
+    """As NewRequest, with the time at which it came."""
+
+    headers: str
+    body: bytes
+    received_at: datetime
+
+
 class NewEvent(NamedTuple):
     """A delivery to record; `request` is the index, from 1, of the payload that carries it."""
 
@@ -198,6 +206,22 @@ class Repository:
         parameters.update(bound("event", NewEvent._fields, events))
         return {number - 1: id for number, id in connection.exec_driver_sql(self.sql.record, parameters)}
 
+    def record_earlier(
+        self, connection: Connection, requests: Sequence[EarlierRequest], events: Sequence[NewEvent]
+    ) -> dict[int, int]:
+        """As `record`, for requests with a time of their own."""
+        parameters = bound("request", EarlierRequest._fields, requests)
+        parameters.update(bound("event", NewEvent._fields, events))
+        result = connection.exec_driver_sql(self.sql.record_earlier, parameters)
+        return {number - 1: id for number, id in result}
+
+    def known(
+        self, connection: Connection, events: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[int, bytes]]:
+        """The deliveries (id, digest) of those events (source, event_id) that the ledger has."""
+        result = connection.exec_driver_sql(self.sql.known, bound("event", ("source", "event_id"), events))
+        return {(source, event_id): (id, bytes(digest)) for source, event_id, id, digest in result}
+
     def record_again(self, connection: Connection, copies: Sequence[Copy]) -> list[Repeated]:
         """Record copies of known events, and revive those that are dead."""
         # The copies of one request share its body, which is sent and kept once.
@@ -320,6 +344,7 @@ __all__ = [
     "Buried",
     "ClaimedRow",
     "Copy",
+    "EarlierRequest",
     "EffectKey",
     "GivenBack",
     "NewEffect",

@@ -63,24 +63,31 @@ def _text(value: str) -> Any:
     return cast(literal_column(f"'{value}'"), Text)
 
 
-def record(t: Tables) -> ClauseElement:
+def record(t: Tables, *, earlier: bool = False) -> ClauseElement:
     """Insert payloads, their deliveries, and for each a pending row or a dead letter, unless it is known.
 
     Numbers are drawn in the order of arrival, so that of two equal versions the later arrival wins; rows are
     inserted in the order of their key, so that two receivers cannot wait for each other in a circle.
     Returns (number, delivery id) of the new ones; `number` counts the given deliveries from 1.
+
+    Args:
+        t: the tables.
+        earlier: each request is given with the time at which it came; else that is now.
     """
-    requests = rows("request", number="number", headers="text", body="bytes")
+    given_at = {"received_at": "moment"} if earlier else {}
+    requests = rows("request", number="number", headers="text", body="bytes", **given_at)
     incoming = (
         select(
             _next(t.schema, "payloads_id_seq").label("id"),
             requests.c.number,
             requests.c.headers,
             requests.c.body,
+            *([requests.c.received_at] if earlier else []),
         )
         .cte("incoming")
         .prefix_with("MATERIALIZED")
     )
+    received_at = incoming.c.received_at if earlier else func.now()
     given = rows(
         "event",
         number="number",
@@ -120,7 +127,7 @@ def record(t: Tables) -> ClauseElement:
                 events.c.resource,
                 cast(events.c.version, VERSION),
                 incoming.c.id,
-                func.now(),
+                received_at,
                 events.c.position,
                 events.c.digest,
             )
@@ -135,7 +142,7 @@ def record(t: Tables) -> ClauseElement:
         insert(t.payloads)
         .from_select(
             ["id", "received_at", "headers", "body"],
-            select(incoming.c.id, func.now(), cast(incoming.c.headers, JSONB), incoming.c.body).where(
+            select(incoming.c.id, received_at, cast(incoming.c.headers, JSONB), incoming.c.body).where(
                 incoming.c.id.in_(select(recorded.c.payload_id))
             ),
         )
@@ -161,6 +168,20 @@ def record(t: Tables) -> ClauseElement:
         .cte("died")
     )
     return select(fresh.c.number, fresh.c.id).add_cte(stored, queued, died)
+
+
+def record_earlier(t: Tables) -> ClauseElement:
+    """As `record`, for requests that came at a time that is given with each."""
+    return record(t, earlier=True)
+
+
+def known(t: Tables) -> ClauseElement:
+    """The deliveries of events: (source, event_id, id, body_digest) of those that the ledger has."""
+    events = rows("event", source="text", event_id="text")
+    d = t.deliveries.c
+    return select(d.source, d.event_id, d.id, d.body_digest).join_from(
+        events, t.deliveries, (d.source == events.c.source) & (d.event_id == events.c.event_id)
+    )
 
 
 def record_again(t: Tables) -> ClauseElement:
@@ -636,6 +657,8 @@ class Statements:
     """The text of every statement for one schema, with psycopg's named placeholders."""
 
     record: str
+    record_earlier: str
+    known: str
     record_again: str
     read_bodies: str
     claim_one: str

@@ -25,6 +25,7 @@ from hookledger.receive.flush import Committer
 from hookledger.receive.line import Entry, Line
 from hookledger.receive.observer import Observer
 from hookledger.receive.prepare import Preparation
+from hookledger.receive.quarantine import Keeper, QuarantineWriter
 from hookledger.receive.settings import IntakeSettings
 from hookledger.receive.tasks import CommitTasks
 from hookledger.receive.threads import CommitThreads
@@ -79,7 +80,12 @@ class Intake:
 
     def _open(self) -> None:
         settings, engine = self.settings, self._engine
-        self._preparation = Preparation(self.inbox, settings, self._observer)
+        self._keeper: Keeper | None = None
+        if settings.quarantine is not None:
+            core = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+            writer = QuarantineWriter(core, self.inbox.schema, settings.quarantine)
+            self._keeper = Keeper(writer, settings.quarantine, is_async=isinstance(engine, AsyncEngine))
+        self._preparation = Preparation(self.inbox, settings, self._observer, self._keeper)
         self._arrivals: Arrivals | None = None
         self._line = Line(settings.max_waiting, settings.max_waiting_bytes)
         self._verifying = VerifyThreads(settings.verifying, settings.max_waiting, settings.max_waiting_bytes)
@@ -148,14 +154,23 @@ class Intake:
         self._join([Entry(prepared, waiter)])
         return self._concluded(request, waiter.wait(end - time.monotonic()) or too_late())
 
-    def answer(self, error: HookledgerError, *, source: str) -> Response:
-        """The response to a request that was refused. The sender learns the status, the log the reason."""
-        return self._preparation.answer(error, source=source)
+    def answer(self, error: HookledgerError, *, source: str, head: Request | None = None) -> Response:
+        """The response to a request that was refused. The sender learns the status, the log the reason.
+
+        Args:
+            error: why.
+            source: as it was named.
+            head: the request without the body that was not read, where it is worth keeping.
+        """
+        known = head if source in self.inbox.sources else None
+        return self._preparation.answer(error, source=source, request=known)
 
     async def aclose(self) -> None:
         """As `close`, from an event loop."""
         self._closed = True
         self._verifying.close()
+        if self._keeper is not None:
+            await self._keeper.aclose()
         if isinstance(self._commits, CommitTasks):
             await self._commits.aclose()
         else:
@@ -166,11 +181,15 @@ class Intake:
         may be disposed of. With an asynchronous engine only `aclose` waits."""
         self._closed = True
         self._verifying.close()
+        if self._keeper is not None:
+            self._keeper.close()
         if isinstance(self._commits, CommitThreads):
             self._commits.close(self.settings.answer_within)
 
     async def _verified_apart(self, request: Request, loop: asyncio.AbstractEventLoop) -> Settled:
         end = loop.time() + self.settings.answer_within
+        if self._keeper is not None:
+            self._keeper.loop = loop
         try:
             prepared = await self._verifying.run(
                 partial(self._prepare, request), len(request.body), self.settings.answer_within

@@ -12,6 +12,7 @@ from hookledger.http import Request, Response
 from hookledger.inbox import Inbox
 from hookledger.receive.accept import Accepted, Genuine, Readable, read, to_record, verify
 from hookledger.receive.observer import Observer
+from hookledger.receive.quarantine import Keeper, sized
 from hookledger.receive.refusals import RefusalLog
 from hookledger.receive.settings import IntakeSettings
 from hookledger.sources.diagnosis import LogDiagnosis
@@ -31,10 +32,14 @@ class Preparation:
         inbox: the sources that may send.
         settings: bounds.
         observer: is told of what is refused.
+        keeper: takes what is refused into quarantine.
     """
 
-    def __init__(self, inbox: Inbox, settings: IntakeSettings, observer: Observer | None = None) -> None:
+    def __init__(
+        self, inbox: Inbox, settings: IntakeSettings, observer: Observer | None = None, keeper: Keeper | None = None
+    ) -> None:
         self._inbox = inbox
+        self._keeper = keeper
         self._settings = settings
         self._observer = observer
         self._refusals = RefusalLog(logger, frozenset(inbox.sources))
@@ -47,9 +52,17 @@ class Preparation:
         readable = [self._read(each) if isinstance(each, Genuine) else each for each in verified]
         return [self._to_record(each) if isinstance(each, Readable) else each for each in readable]
 
-    def answer(self, error: HookledgerError, *, source: str) -> Response:
-        """The response to a request that was refused. The sender learns the status, the log the reason."""
+    def answer(self, error: HookledgerError, *, source: str, request: Request | None = None) -> Response:
+        """The response to a request that was refused. The sender learns the status, the log the reason.
+
+        Args:
+            error: why.
+            source: as it was named.
+            request: it, or its head, to be kept in quarantine if that is wanted.
+        """
         response = self._answer(error, source)
+        if self._keeper is not None and request is not None and isinstance(error, Refused):
+            self._keeper.offer(request, response.status, error, sized(error, request))
         if self._observer is not None and not isinstance(error, ClientGone):
             self._observer.refused(source, response.status, str(error))
         return response
@@ -85,7 +98,7 @@ class Preparation:
             length, limit = len(request.body), self._settings.max_body_bytes
             if length > limit:
                 too_large = BodyTooLarge(f"the body has {length} bytes, over the limit of {limit}")
-                return self.answer(too_large, source=source.name)
+                return self.answer(too_large, source=source.name, request=request)
             answer = source.answer_unverified(request)
             if answer is not None:
                 return answer
@@ -93,7 +106,9 @@ class Preparation:
         except NotVerified as refusal:
             return self._refused(source, request, now, refusal)
         except HookledgerError as error:
-            return self.answer(error, source=request.source)
+            # In its head, and so in what is kept, there must be no source that is made up.
+            known = request if request.source in self._inbox.sources else None
+            return self.answer(error, source=request.source, request=known)
         except Exception:
             return self._broken(request.source)
 
@@ -122,7 +137,7 @@ class Preparation:
 
     def _refused(self, source: Source, request: Request, now: float, refusal: NotVerified) -> Response:
         error = self._diagnosis.explain(source, request, now, refusal)
-        return replace(self.answer(error, source=source.name), status=source.refused_status)
+        return replace(self.answer(error, source=source.name, request=request), status=source.refused_status)
 
     def _broken(self, source: str) -> Response:
         # A verifier that broke has not verified. Whether it can be mended by trying again, we cannot know.

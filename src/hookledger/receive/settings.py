@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hookledger.receive.quarantine import Quarantine
+
 MEBIBYTE = 1024 * 1024
 
 
@@ -25,6 +27,7 @@ class IntakeSettings:
         verifying: requests that may be verified at a time where that waits for keys or for a function of yours, each
             in a thread; None for 8, and for 3 in a threaded server. Such a server should have more threads than that:
             those that are left are for the other sources.
+        quarantine: which refused requests are kept, to look at them and to let them in later; None keeps none.
     """
 
     max_body_bytes: int = 25 * MEBIBYTE
@@ -38,3 +41,4 @@ class IntakeSettings:
     max_commit_bytes: int = 8 * MEBIBYTE
     retry_after: int = 5
     verifying: int | None = None
+    quarantine: Quarantine | None = None

@@ -44,6 +44,11 @@ APPLIED, STALE, SUPERSEDED, IGNORED = [
 # As they stand in the ledger. Looked up once: a member of an enum costs a call each time.
 
 
+PAYLOAD_GONE = (
+    "retention has dropped the payload of this delivery, or it was erased: no handler can run, and its outcomes stay"
+)
+
+
 class Conflict(Exception):
     """A deadlock or serialization failure: the whole batch is run again, and nobody is charged."""
 
@@ -166,7 +171,7 @@ class Batch:
 
     def _prepare(self, claimed: Claimed, handler: Handler) -> None:
         if not claimed.has_payload:
-            self._fail(claimed, handler, UnreadableBody("retention has dropped the payload of this delivery"))
+            self._fail(claimed, handler, UnreadableBody(PAYLOAD_GONE))
         elif handler.name in self.refused:
             self._fail(claimed, handler, self.refused[handler.name])
         elif handler.kind is SNAPSHOT:

@@ -82,7 +82,8 @@ class Received:
         if self._pauses.handlers:
             paused = frozenset([handler.name for handler in handlers if handler.name in self._pauses.handlers])
             handlers = tuple([handler for handler in handlers if handler.name not in paused])
-        has_payload = row.size is not None
+        # One that was erased has nothing left, not even headers; no sender's request is like that.
+        has_payload = row.size is not None and (row.size > 0 or row.headers != "[]")
         return Claimed(
             delivery, attempts, row.last_error, handlers, has_payload, row.revisited, row.version or "", paused
         )

@@ -29,6 +29,7 @@ from hookledger.worker.outcome import Settled
 from hookledger.worker.settings import WorkerSettings
 from hookledger.worker.slot import Slot
 from hookledger.worker.turns import Turns
+from hookledger.worker.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -126,16 +127,20 @@ class Worker:
         self._poll = self.settings.shortest_poll
         self._until_idle = until_idle
         await self._check()
+        upkeep = Upkeep(self.inbox, self.engine, self.settings)
+        await upkeep.check()
         slots = [Slot(number, self.engine, self._make_cycle) for number in range(self.settings.slots)]
         listening = asyncio.create_task(self._listen(slots[0])) if self.settings.listen and not until_idle else None
+        keeping = asyncio.create_task(upkeep.run()) if upkeep.is_wanted and not until_idle else None
         working = {asyncio.create_task(self._slot(slot)): slot for slot in slots}
         try:
             await self._until_stopped(working)
         finally:
             self._stopping = True
-            if listening is not None:
-                listening.cancel()
-                await asyncio.wait([listening])
+            for beside in (listening, keeping):
+                if beside is not None:
+                    beside.cancel()
+                    await asyncio.wait([beside])
             await self._abandon(working)
             self._stopping = self._now = False
             self._loop = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hookledger.errors import SetupError
+from hookledger.operate.retention.horizons import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,9 @@ class WorkerSettings:
         grace: seconds that running handlers get to end after `stop`.
         shortest_poll, longest_poll: bounds of the pause between two looks at an empty ledger, in seconds.
         listen: take NOTIFY as a hint; polling goes on in any case.
+        make_partitions: make those of the payloads ahead; where the role may not, that is logged once.
+        retention: prune what is over these horizons; the role must then own the tables. None prunes nothing.
+        upkeep_every: seconds between two rounds of both.
 
     Raises:
         SetupError: for values that could not work.
@@ -31,6 +35,9 @@ class WorkerSettings:
     shortest_poll: float = 0.05
     longest_poll: float = 1.0
     listen: bool = True
+    make_partitions: bool = True
+    retention: Retention | None = None
+    upkeep_every: float = 3600.0
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.batch < 1:
@@ -39,3 +46,5 @@ class WorkerSettings:
             raise SetupError("a worker needs a time budget above 0 and a grace time of 0 or more, in seconds")
         if not 0 < self.shortest_poll <= self.longest_poll:
             raise SetupError("a worker needs 0 < shortest_poll <= longest_poll, in seconds")
+        if not self.upkeep_every > 0:
+            raise SetupError("a worker needs upkeep_every above 0, in seconds")

@@ -1,0 +1,141 @@
+"""`hookledger erase`: remove for good what requests said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from hookledger.cli.asking import confirm_typed, who
+from hookledger.cli.errors import INTERRUPTED, NOTHING, PARTLY, WrongUse, say
+from hookledger.cli.going import Going
+from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.output import print_json
+
+
+def erase(
+    id: Annotated[list[int] | None, typer.Option("--id", metavar="ID", help="This delivery; repeatable.")] = None,
+    resource: Annotated[
+        str | None, typer.Option("--resource", metavar="KEY", help="All that is about this resource, and its states.")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="NAME=VALUE",
+            help="A filter of `hookledger deliveries`, e.g. type=invoice.* or until=2031-05-04; repeatable, all must "
+            "hold.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: Json = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """Erase body, headers, state and error texts of deliveries, for good.
+
+    The key, the digest, the outcomes and the watermark stay, so that a copy that comes later is known. What is pending
+    is left, and told: erase it again once it is settled. Run it as the owner of the tables.
+
+    Exit status: 0 done, 1 failed or declined, 2 wrong use, 3 nothing matches, 5 something is pending and was left.
+
+    Example: hookledger erase --resource cus_123 --source stripe
+    """
+    from dataclasses import asdict, replace
+
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.filters import Filter
+    from hookledger.operate.retention.brief import Stopped
+    from hookledger.operate.retention.erase import PATIENCE, Erased
+    from hookledger.operate.retention.erase import erase as remove
+
+    wanted = _conditions(where or [])
+    given = {"ids": tuple(id) if id else None, "resource": resource, "source": source}
+    for name, value in given.items():
+        if value is not None:
+            if name in wanted:
+                raise WrongUse(f"{name} is given twice: once is enough")
+            wanted[name] = value
+    filter = Filter(**wanted)  # type: ignore[arg-type]
+    if filter.is_empty:
+        raise WrongUse("say what to erase: --id, --resource, --source or --where")
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        counted = remove(engine, schema, filter, who=who(), dry_run=True)
+        if not dry_run and (counted.deliveries or counted.with_them or counted.states):
+            shared = f", with {counted.with_them:,} more that came in the same requests" if counted.with_them else ""
+            warning = (
+                f"Erase body and headers of {counted.deliveries:,} deliveries{shared}, and their states, for good. "
+                "They can never be replayed."
+            )
+            confirm_typed(warning, _word(filter, counted.deliveries), yes=yes)
+            with Going() as going:
+
+                def progress(erased: Erased) -> None:
+                    going.tell(f"erased {erased.deliveries:,} of {counted.deliveries:,}")
+
+                try:
+                    patience = replace(PATIENCE, stopping=going.stopping)
+                    counted = remove(engine, schema, filter, who=who(), patience=patience, progress=progress)
+                except Stopped as error:
+                    going.clear()
+                    say(f"{error}; run the same command again to go on")
+                    raise typer.Exit(INTERRUPTED) from None
+    if json:
+        print_json({**asdict(counted), "dry_run": dry_run})
+    else:
+        verb = "would erase" if dry_run else "erased"
+        shared = f", and {counted.with_them:,} that came in the same requests" if counted.with_them else ""
+        print(f"{verb} {counted.deliveries:,} deliveries{shared}; {counted.states:,} states")
+    if counted.pending:
+        say(f"{counted.pending:,} were left, as they are pending or came with one that is: erase them again later")
+        raise typer.Exit(PARTLY)
+    if not dry_run and not (counted.deliveries or counted.with_them or counted.states):
+        raise typer.Exit(NOTHING)
+
+
+def _word(filter: object, count: int) -> str:
+    ids, resource = getattr(filter, "ids", None), getattr(filter, "resource", None)
+    if ids and len(ids) == 1:
+        return str(ids[0])
+    return str(resource) if resource else str(count)
+
+
+def _conditions(texts: list[str]) -> dict[str, object]:
+    from hookledger.operate.filters import State
+    from hookledger.operate.moments import read_moment
+    from hookledger.worker.outcome import Outcome
+
+    now = datetime.now(UTC)
+    readers = {
+        "source": ("source", str),
+        "type": ("event_type", str),
+        "resource": ("resource", str),
+        "event-id": ("event_id", str),
+        "outcome": ("outcome", Outcome),
+        "state": ("state", State),
+        "since": ("received_since", lambda text: read_moment(text, now)),
+        "until": ("received_until", lambda text: read_moment(text, now)),
+        "settled-since": ("settled_since", lambda text: read_moment(text, now)),
+        "settled-until": ("settled_until", lambda text: read_moment(text, now)),
+        "fingerprint": ("fingerprint", str),
+        "text": ("text", str),
+    }
+    found: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in readers:
+            raise WrongUse(f"--where takes NAME=VALUE with one of {', '.join(readers)}")
+        field, read = readers[name]
+        if field in found:
+            raise WrongUse(f"--where {name}= is given twice: once is enough")
+        try:
+            found[field] = read(value)  # type: ignore[operator]
+        except ValueError:
+            raise WrongUse(f"--where {name}= takes none of that kind: see `hookledger deliveries --help`") from None
+    return found

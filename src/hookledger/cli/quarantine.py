@@ -1,0 +1,398 @@
+"""`hookledger quarantine`: look at refused requests that were kept, let them in, or discard them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hookledger.cli.asking import confirm, confirm_typed
+from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, say
+from hookledger.cli.going import Going
+from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json, Schema
+from hookledger.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from hookledger.operate.quarantine import Group, Kept, Wanted
+
+SHOWN = 4_096
+"""Characters of a body that are shown, without --raw."""
+
+SourceOption = Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only those sent to this source.")]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="REASON", help="Only those refused for this reason, e.g. wrong-secret or clock."),
+]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Received since: 3h, or 2031-05-04T13:58.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Received before.")]
+Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]...", help="Their numbers; else the options choose.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would become of them, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def _list(
+    context: typer.Context,
+    source: SourceOption = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
+    each: Annotated[bool, typer.Option("--each", help="Each request instead of groups, the latest first.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many, with --each.")] = 50,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="ID", help="With --each: go on after this one.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the numbers, one a line.")] = False,
+    json: Json = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """Show refused requests that were kept, by source and reason.
+
+    A receiver keeps them if it is told to: IntakeSettings(quarantine=Quarantine()).
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.quarantine import groups, kept
+
+    wanted = _wanted(None, source, reason, since, until)
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        with engine.connect() as connection:
+            if each or quiet:
+                rows = kept(connection, schema, wanted, limit=limit, before=before)
+            else:
+                found = groups(connection, schema, wanted)
+    if quiet:
+        for one in rows:
+            print(one.id)
+    elif each:
+        _print_each(rows, json=json)
+    else:
+        _print_groups(found, json=json)
+
+
+def show(
+    id: Annotated[int, typer.Argument(metavar="ID", help="The number of the request.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Only the body, byte for byte.")] = False,
+    json: Json = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """Show one refused request: why, its headers with secrets masked, and its body."""
+    import sys
+
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.quarantine import one
+
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        with engine.connect() as connection:
+            kept = one(connection, schema, id)
+    if raw:
+        sys.stdout.buffer.write(kept.request.body)
+        sys.stdout.buffer.flush()
+    elif json:
+        print_json(_document(kept, whole=True))
+    else:
+        _print_one(kept)
+
+
+def release(
+    inbox: InboxArgument,
+    ids: Ids = None,
+    source: SourceOption = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
+    every: Annotated[bool, typer.Option("--all", help="All that were kept.")] = False,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Let in what does not verify, too. Anybody may have sent it.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+    database_url: DatabaseUrl = None,
+    debug: Debug = False,
+) -> None:
+    """Verify refused requests again with the secrets of today, and let in those that do.
+
+    They come in by the door of the receiver, with the time at which they came, from which their age counts too. What
+    the sender has sent again meanwhile is known, and nothing of it changes.
+
+    Exit status: 0 all are in, 1 none is or declined, 2 wrong use, 3 nothing matches, 5 some are.
+
+    Example: hookledger quarantine release hooks:inbox --source stripe --since 3h
+    """
+    from hookledger.cli.database import engine_of
+    from hookledger.cli.load import load_inbox
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.quarantine import Released, Verdict
+    from hookledger.operate.quarantine import release as let_in
+
+    wanted = _chosen(ids, source, reason, since, until, every=every)
+    loaded = load_inbox(inbox)
+    done: list[Released] = []
+    with engine_of(database_url) as engine:
+        open_ready(engine, loaded.schema)
+        if not dry_run:
+            planned = list(let_in(engine, loaded, wanted, unverified=unverified, dry_run=True))
+            if planned:
+                _ask(planned, unverified=unverified, yes=yes)
+        with Going() as going:
+            for released in let_in(
+                engine, loaded, wanted, unverified=unverified, dry_run=dry_run, stopping=going.stopping
+            ):
+                done.append(released)
+                going.tell(f"{len(done):,} looked at")
+    counts = Counter(released.verdict for released in done)
+    if json:
+        print_json(
+            {
+                "dry_run": dry_run,
+                "counts": {verdict.value: counts[verdict] for verdict in Verdict},
+                "requests": [
+                    {"id": each.id, "verdict": each.verdict.value, "says": each.says, "deliveries": each.delivery_ids}
+                    for each in done
+                ],
+            }
+        )
+    else:
+        for each in done:
+            if each.verdict in (Verdict.REFUSED, Verdict.HEAD_ONLY, Verdict.EMPTY):
+                print(f"{each.id} {each.verdict.value}: {each.says}")
+        would = "would be " if dry_run else ""
+        print(f"{counts[Verdict.LET_IN]:,} {would}let in, {counts[Verdict.KNOWN]:,} known, {_left(counts):,} left")
+    if going.interrupted:
+        say("stopped; run the same command again to go on")
+        raise typer.Exit(INTERRUPTED)
+    if not done:
+        raise typer.Exit(NOTHING)
+    if _left(counts):
+        raise typer.Exit(PARTLY if len(done) > _left(counts) else FAILED)
+
+
+def discard(
+    ids: Ids = None,
+    source: SourceOption = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
+    every: Annotated[bool, typer.Option("--all", help="All that were kept.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    database_url: DatabaseUrl = None,
+    schema: Schema = "hookledger",
+    debug: Debug = False,
+) -> None:
+    """Remove refused requests for good."""
+    from hookledger.cli.database import engine_of
+    from hookledger.ledger.ready import open_ready
+    from hookledger.operate.quarantine import discard as remove
+
+    wanted = _chosen(ids, source, reason, since, until, every=every)
+    with engine_of(database_url) as engine:
+        open_ready(engine, schema)
+        count = remove(engine, schema, wanted, dry_run=True)
+        if dry_run:
+            print(f"would discard {count:,} refused requests")
+            return
+        if not count:
+            say("nothing in quarantine matches")
+            raise typer.Exit(NOTHING)
+        confirm(f"Discard {count:,} refused requests for good?", yes=yes)
+        print(f"discarded {remove(engine, schema, wanted):,} refused requests")
+
+
+def build(markup: Literal["rich"] | None) -> typer.Typer:
+    """The group of commands."""
+    group = typer.Typer(
+        help="Look at refused requests that were kept, let them in, or discard them.",
+        invoke_without_command=True,
+        rich_markup_mode=markup,
+    )
+    group.callback()(_list)
+    for command in (show, release, discard):
+        group.command(command.__name__)(command)
+    return group
+
+
+def _ask(planned: list[Any], *, unverified: bool, yes: bool) -> None:
+    from hookledger.operate.quarantine import Verdict
+
+    count = sum(1 for each in planned if each.verdict in (Verdict.LET_IN, Verdict.KNOWN))
+    if unverified:
+        warning = f"Let in {count:,} requests, verified or not? Your handlers will run on unauthenticated data."
+        confirm_typed(warning, "unverified", yes=yes)
+    elif count:
+        confirm(f"Let in {count:,} requests that verify now; {len(planned) - count:,} are left?", yes=yes)
+
+
+def _left(counts: Counter[Any]) -> int:
+    from hookledger.operate.quarantine import Verdict
+
+    return counts[Verdict.REFUSED] + counts[Verdict.HEAD_ONLY]
+
+
+def _wanted(
+    ids: list[int] | None, source: str | None, reason: str | None, since: str | None, until: str | None
+) -> Wanted:
+    from hookledger.operate.moments import read_moment
+    from hookledger.operate.quarantine import Wanted
+
+    now = datetime.now(UTC)
+    return Wanted(
+        ids=tuple(ids) if ids else None,
+        source=source,
+        reason=reason,
+        since=None if since is None else read_moment(since, now),
+        until=None if until is None else read_moment(until, now),
+    )
+
+
+def _chosen(
+    ids: list[int] | None, source: str | None, reason: str | None, since: str | None, until: str | None, *, every: bool
+) -> Wanted:
+    wanted = _wanted(ids, source, reason, since, until)
+    if wanted.is_everything and not every:
+        raise WrongUse("say which: numbers, --source, --reason, --since or --until, or --all")
+    return wanted
+
+
+def _document(kept: Kept, *, whole: bool = False) -> dict[str, Any]:
+    """What --json prints of a request: secrets masked, times as ISO 8601 with zone."""
+    from hookledger.operate.masking import mask_headers
+
+    document: dict[str, Any] = {
+        "id": kept.id,
+        "at": kept.at.isoformat(),
+        "source": kept.source,
+        "status": kept.status,
+        "reason": kept.reason,
+        "diagnosis": kept.diagnosis,
+        "size": kept.size,
+        "released_at": kept.released_at and kept.released_at.isoformat(),
+        "deliveries": kept.delivery_ids,
+    }
+    if whole:
+        document["method"] = kept.request.method
+        document["url"] = _without_query(kept.request.url)
+        document["headers"] = mask_headers(kept.request.headers)
+        document["body"] = _shown_body(kept) if kept.is_whole else None
+    return document
+
+
+def _shown_body(kept: Kept) -> str:
+    """The body as text, without what its headers and members say is secret."""
+    import json
+
+    from hookledger.operate.masking import mask_members, scrub, secret_values
+
+    text = kept.request.body.decode("utf-8", "replace")
+    try:
+        document = json.loads(text)
+        masked = mask_members(document)
+        # As it came, where that shows nothing: writing it anew could change numbers.
+        if masked != document:
+            text = json.dumps(masked, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        pass
+    return scrub(text, secret_values(kept.request.headers))
+
+
+def _without_query(url: str) -> str:
+    # Some providers have the secret in it.
+    place, mark, query = url.partition("?")
+    return place if not mark else f"{place}?[{len(query)} characters are not shown]"
+
+
+def _moment(moment: datetime) -> str:
+    from hookledger.operate.moments import shown_moment
+
+    return shown_moment(moment)
+
+
+def _print_groups(found: list[Group], *, json: bool) -> None:
+    if json:
+        document = [
+            {
+                "source": group.source,
+                "reason": group.reason,
+                "count": group.count,
+                "released": group.released,
+                "first_at": group.first_at.isoformat(),
+                "last_at": group.last_at.isoformat(),
+                "example": group.example,
+            }
+            for group in found
+        ]
+        print_json({"groups": document})
+        return
+    if not found:
+        print("No refused requests kept.")
+        return
+    rows = [
+        [
+            group.source,
+            group.reason,
+            f"{group.count:,}",
+            f"{group.released:,}",
+            _moment(group.first_at),
+            _moment(group.last_at),
+            str(group.example),
+        ]
+        for group in found
+    ]
+    print_table(["source", "reason", "count", "let in", "first", "last", "example"], rows, numbers=False)
+
+
+def _print_each(rows: list[Kept], *, json: bool) -> None:
+    if json:
+        print_json({"requests": [_document(row) for row in rows]})
+        return
+    if not rows:
+        print("No refused requests kept.")
+        return
+    cells = [
+        [
+            str(row.id),
+            _moment(row.at),
+            row.source,
+            str(row.status),
+            row.reason,
+            f"{row.size:,}",
+            "" if row.released_at is None else _moment(row.released_at),
+        ]
+        for row in rows
+    ]
+    print_table(["id", "received", "source", "status", "reason", "bytes", "let in"], cells, numbers=False)
+
+
+def _print_one(kept: Kept) -> None:
+    from hookledger.cli.errors import printable
+    from hookledger.operate.masking import mask_headers
+
+    request = kept.request
+    print(f"{kept.source} {kept.id}, received {_moment(kept.at)}, refused with {kept.status}")
+    print(f"why: {kept.reason}: {printable(kept.diagnosis)}")
+    if kept.released_at is not None:
+        ids = ", ".join(str(id) for id in kept.delivery_ids or ()) or "none"
+        print(f"let in {_moment(kept.released_at)}, deliveries: {ids}")
+    print()
+    print(printable(f"{request.method} {_without_query(request.url)}"))
+    for name, value in mask_headers(request.headers):
+        print(printable(f"{name}: {value}"))
+    print()
+    if not kept.is_whole:
+        print(f"[the body of {kept.size:,} bytes was not kept]")
+        return
+    text = _shown_body(kept)
+    print("\n".join(printable(line) for line in text[:SHOWN].split("\n")))
+    if len(text) > SHOWN:
+        print(f"[{len(text) - SHOWN:,} more characters: --raw gives the exact bytes]")
