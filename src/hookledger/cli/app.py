@@ -12,7 +12,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from hookledger.cli import db, demo, dev, send, sources, status, verify, worker
+from hookledger.cli import backfill, db, demo, dev, replay, replays, send, sources, status, verify, worker
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
 from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
 
@@ -22,7 +22,7 @@ A receiver in your web application records what comes in; a worker runs your han
 
 Try it: `hookledger demo`. Begin a project: write hooks.py with an inbox, then `hookledger dev hooks:inbox`.
 
-Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 6 unhealthy, 130 interrupted.
+Exit status: 0 done, 1 tried and failed, 2 called or set up wrongly, 5 partly done, 6 unhealthy, 130 interrupted.
 """
 
 
@@ -68,6 +68,9 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("send")(send.send)
     app.command("sources")(sources.sources)
     app.command("verify")(verify.verify)
+    app.command("replay")(replay.replay)
+    app.command("backfill")(backfill.backfill)
+    app.add_typer(replays.build(markup), name="replays")
     app.add_typer(db.build(markup), name="db")
     return app
 
