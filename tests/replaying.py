@@ -26,7 +26,7 @@ _MAIL = text("INSERT INTO mails (event_id) VALUES (:event)")
 class Shop(Ledger):
     """A ledger with two handlers: `add` counts facts and sends a mail for each, `save` keeps things.
 
-    A document that says `fails` is given up until the handlers are mended; one that says `waits` is tried again in an hour.
+    A document that says `fails` is given up until the handlers are mended; one that says `waits` waits for an hour.
 
     Args:
         url: of the database.

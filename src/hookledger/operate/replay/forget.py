@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, any_, bindparam, delete
 
-from hookledger.ledger.arrays import array
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
 
@@ -32,4 +31,4 @@ def forget_effects(connection: Connection, t: Tables, handler: str, ids: Sequenc
         effect.event_id == d.event_id,
         effect.handler == handler,
     )
-    return connection.execute(statement, {"ids": array(ids)}).rowcount
+    return connection.execute(statement, {"ids": list(ids)}).rowcount

@@ -18,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    column,
     exists,
     func,
     literal,
@@ -30,7 +31,6 @@ from sqlalchemy.exc import DBAPIError
 from hookledger.handlers import NO_HANDLER, Handler
 from hookledger.handlers import Kind as HandlerKind
 from hookledger.inbox import Inbox
-from hookledger.ledger.arrays import array
 from hookledger.ledger.failure import sqlstate
 from hookledger.ledger.schema import Tables, tables
 from hookledger.operate.filters import State
@@ -160,7 +160,7 @@ def make_plan(
             with _reading(connection):
                 # The estimate of a page of a large table invites plans that are compiled and read all of it.
                 connection.exec_driver_sql("SET LOCAL jit = off")
-                parameters = {"after": after, "until": until, "snapshots": array(snapshots)}
+                parameters = {"after": after, "until": until, "snapshots": snapshots}
                 found = [Group._make(row) for row in connection.execute(statement, parameters)]
             for group in found:
                 counted = classify(group, inbox, selection)
@@ -231,7 +231,11 @@ def groups(t: Tables, selection: Selection) -> Select[Any]:
         .order_by(effect.handler)
         .scalar_subquery()
     )
-    names = func.unnest(bindparam("snapshots", type_=TEXTS)).table_valued("name", name="snapshot")
+    names = (
+        func.unnest(bindparam("snapshots", type_=TEXTS))
+        .table_valued(column("name", Text), name="snapshot")
+        .render_derived()
+    )
     newer = exists().where(
         state.handler == names.c.name,
         state.source == c.source,
@@ -254,7 +258,7 @@ def groups(t: Tables, selection: Selection) -> Select[Any]:
         there.label("there"),
     )
     row = select(*columns, c.id).subquery("row")
-    kinds = [column for column in row.c if column.name != "id"]
+    kinds = [one for one in row.c if one.name != "id"]
     return select(*kinds, func.count(), func.max(row.c.id)).group_by(*kinds)
 
 

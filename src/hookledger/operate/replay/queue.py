@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     Connection,
     Table,
     and_,
     any_,
     bindparam,
+    column,
     delete,
     exists,
     func,
@@ -22,7 +24,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
-from hookledger.ledger.arrays import array
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.forget import forget_effects
@@ -116,7 +117,11 @@ def _revive(connection: Connection, t: Tables, ids: Sequence[int]) -> list[int]:
 
 def _reopen(connection: Connection, t: Tables, ids: Sequence[int]) -> list[int]:
     """Settled deliveries become pending; one that is so already belongs to whoever made it so."""
-    given = func.unnest(bindparam("ids", type_=BIGINTS)).table_valued("id", name="given")
+    given = (
+        func.unnest(bindparam("ids", type_=BIGINTS))
+        .table_valued(column("id", BigInteger), name="given")
+        .render_derived()
+    )
     queued = _make_pending(connection, t.pending, select(given.c.id, true()).order_by(given.c.id), ids)
     # Between our look and our row it may have been replayed by another, failed, and died.
     connection.execute(delete(t.dead_letters).where(t.dead_letters.c.delivery_id.in_(queued)))
@@ -130,11 +135,15 @@ def _make_pending(connection: Connection, pending: Table, rows: Any, ids: Sequen
         .on_conflict_do_nothing()
         .returning(pending.c.delivery_id)
     )
-    return sorted(connection.execute(statement, {"ids": array(ids)}).scalars())
+    return sorted(connection.execute(statement, {"ids": list(ids)}).scalars())
 
 
 def _note(connection: Connection, t: Tables, replay: Replay, ids: Sequence[int]) -> None:
-    given = func.unnest(bindparam("ids", type_=BIGINTS)).table_valued("id", name="given")
-    rows = select(literal(replay.id), given.c.id)
+    given = (
+        func.unnest(bindparam("ids", type_=BIGINTS))
+        .table_valued(column("id", BigInteger), name="given")
+        .render_derived()
+    )
+    rows = select(literal(replay.id, BigInteger), given.c.id)
     statement = insert_or_skip(t.replayed).from_select(["replay_id", "delivery_id"], rows).on_conflict_do_nothing()
-    connection.execute(statement, {"ids": array(ids)})
+    connection.execute(statement, {"ids": list(ids)})

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from hookledger.ledger.arrays import array
 from hookledger.ledger.schema import tables
 from hookledger.operate.filters import State
 
@@ -68,7 +67,7 @@ def standings(connection: Connection, schema: str, ids: Sequence[int]) -> list[S
         .where(d.id == any_(bindparam("ids", type_=BIGINTS)))
     )
     found: dict[int, Standing] = {}
-    for row in connection.execute(statement, {"ids": array(list(ids))}):
+    for row in connection.execute(statement, {"ids": list(ids)}):
         state = State.PENDING if row.pending else State.DEAD if row.dead else State.SETTLED
         claimed = bool(row.pending and row.attempts and row.last_error is None)
         found[row.id] = Standing(row.id, state, row.attempts, claimed, row.due_at, row.replay_id)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, any_, bindparam, func, literal, select
 
-from hookledger.ledger.arrays import array
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.records import Replay
@@ -35,7 +34,7 @@ def look(connection: Connection, t: Tables, ids: Iterable[int]) -> Ends:
         p.delivery_id == any_(bindparam("ids", type_=BIGINTS))
     )
     died = select(dead.delivery_id).where(dead.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
-    parameters = {"ids": array(sorted(given))}
+    parameters = {"ids": sorted(given)}
     # The pending ones first: a delivery that dies in between is found by the second look, and is not taken for settled.
     rows = connection.execute(pending, parameters).all()
     failed = {id_ for id_, has_failed in rows if has_failed} | set(connection.execute(died, parameters).scalars())
