@@ -34,7 +34,7 @@ from hookledger.inbox import Inbox
 from hookledger.ledger.failure import sqlstate
 from hookledger.ledger.schema import Tables, tables
 from hookledger.operate.filters import State
-from hookledger.operate.replay.selection import Kind, Selection
+from hookledger.operate.replay.selection import Kind, Selection, has_bytes
 
 CHUNK = 20_000
 """Deliveries that one statement of a plan looks at."""
@@ -218,7 +218,7 @@ def _orders_itself(handler: Handler) -> bool:
 
 def groups(t: Tables, selection: Selection) -> Select[Any]:
     """The next deliveries of a selection, counted by all that decides what becomes of them."""
-    d, effect, state, payload = t.deliveries.c, t.effects.c, t.resource_state.c, t.payloads.c
+    d, effect, state = t.deliveries.c, t.effects.c, t.resource_state.c
     chosen = (
         selection.rows(t, CHUNK, d.source, d.event_id, d.event_type, d.resource, d.version, d.received_at, d.payload_id)
         .cte("chosen")
@@ -245,10 +245,7 @@ def groups(t: Tables, selection: Selection) -> Select[Any]:
     )
     below = func.array(select(names.c.name).where(newer).order_by(names.c.name).scalar_subquery())
     ordered = and_(c.resource.is_not(None), c.version.is_not(None))
-    there = and_(
-        exists().where(payload.received_at == c.received_at, payload.id == c.payload_id),
-        ~exists().where(t.erased.c.delivery_id == c.id),
-    )
+    there = has_bytes(t, c.received_at, c.payload_id, c.id)
     columns = (
         c.source,
         c.event_type,

@@ -9,12 +9,10 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Table,
-    and_,
     any_,
     bindparam,
     column,
     delete,
-    exists,
     func,
     literal,
     literal_column,
@@ -28,7 +26,7 @@ from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.forget import forget_effects
 from hookledger.operate.replay.records import Replay, ReplayState
-from hookledger.operate.replay.selection import Kind
+from hookledger.operate.replay.selection import Kind, has_bytes, there_is
 
 
 class Batch(NamedTuple):
@@ -61,12 +59,8 @@ def queue(connection: Connection, t: Tables, replay: Replay, most: int) -> Batch
     if state != ReplayState.RUNNING.value:
         return Batch(ReplayState(state), (), is_last=False)
     connection.exec_driver_sql("SET LOCAL jit = off")
-    d, payload = t.deliveries.c, t.payloads.c
-    there = and_(
-        exists().where(payload.received_at == d.received_at, payload.id == d.payload_id),
-        ~exists().where(t.erased.c.delivery_id == d.id),
-        ~_is_in_another(connection, t, replay),
-    )
+    d = t.deliveries.c
+    there = has_bytes(t, d.received_at, d.payload_id, d.id) & ~_is_in_another(connection, t, replay)
     found = connection.execute(
         replay.selection.rows(t, most, there.label("there")), {"after": cursor, "until": until}
     ).all()
@@ -95,7 +89,7 @@ def _is_in_another(connection: Connection, t: Tables, replay: Replay) -> Any:
     )
     if not others or replay.kind is Kind.FORGET:
         return literal_column("false")
-    return exists().where(replayed.delivery_id == t.deliveries.c.id, replayed.replay_id.in_(others))
+    return there_is(replayed.delivery_id == t.deliveries.c.id, replayed.replay_id.in_(others))
 
 
 def _revive(connection: Connection, t: Tables, ids: Sequence[int]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, case, exists, false, or_, select, true
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, exists, false, func, or_, select, true
 
 from hookledger.errors import SetupError
 from hookledger.handlers import Handler
@@ -131,7 +131,7 @@ class Selection:
             if State.DEAD not in self.states:
                 conditions.append(~is_dead)
             conditions.append(~exists().where(t.pending.c.delivery_id == d.c.id))
-            shown = case((is_dead, true()), else_=false()) if State.DEAD in self.states else false()
+            shown = there_is(dead.c.delivery_id == d.c.id) if State.DEAD in self.states else false()
             statement = select(d.c.id, shown.label("dead"), *columns)
         return statement.where(*conditions, key > after, key <= until).order_by(key).limit(most)
 
@@ -150,6 +150,21 @@ class Selection:
         has_effect = exists().where(effect.source == d.source, effect.event_id == d.event_id, effect.handler.in_(names))
         conditions.append(~has_effect if self.kind is Kind.BACKFILL else has_effect)
         return conditions
+
+
+def there_is(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether there is a row of which the conditions hold: looked up for each row by an index. Of an EXISTS in a column
+    PostgreSQL may instead read the whole table into memory."""
+    return func.coalesce(select(true()).where(*conditions).limit(1).scalar_subquery(), false())
+
+
+def has_bytes(
+    t: Tables, received_at: ColumnElement[Any], payload_id: ColumnElement[int], id_: ColumnElement[int]
+) -> ColumnElement[bool]:
+    """Whether the bytes of a delivery are there: neither retention nor an erasure has taken them."""
+    payload = t.payloads.c
+    kept = there_is(payload.received_at == received_at, payload.id == payload_id)
+    return kept & ~there_is(t.erased.c.delivery_id == id_)
 
 
 def _typed(pattern: str, t: Tables) -> Sequence[ColumnElement[bool]]:
