@@ -21,6 +21,7 @@ HookledgerError
 ├── HandlerError                  what a handler did wrong to the open transaction
 │   ├── TransactionEnded          it committed, rolled back or closed the transaction
 │   └── ErrorSwallowed            it caught a database error and went on
+├── ReplayError                   a replay cannot be begun, resumed or stopped as it stands
 ├── Retry                         raised by a handler: try again later
 └── Reject                        raised by a handler: give up on this delivery
 """
@@ -176,6 +177,10 @@ class TransactionEnded(HandlerError):
 class ErrorSwallowed(HandlerError):
     """The handler caught a database error and returned. PostgreSQL has already given up the handler's
     writes; wrap the statement that may fail in `tx.begin_nested()`."""
+
+
+class ReplayError(HookledgerError):
+    """A replay cannot be begun, resumed or stopped: another one is at it, or it has ended. The message says which."""
 
 
 class Retry(HookledgerError):

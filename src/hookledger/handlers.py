@@ -49,6 +49,7 @@ class Handler:
         is_async: whether it is a coroutine function.
         resource, version, deleted: functions of the delivery that replace what the source reads.
         retry: when it is tried again; None for the inbox's policy.
+        aliases: names that it had before: what the ledger holds under them counts as its own.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Handler:
     version: Callable[[Delivery], Any] | None = None
     deleted: Callable[[Delivery], bool] | None = None
     retry: RetryPolicy | None = None
+    aliases: tuple[str, ...] = ()
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -71,6 +71,7 @@ class Inbox:
         version: Callable[[Delivery], Any] | None = None,
         deleted: Callable[[Delivery], bool] | None = None,
         retry: RetryPolicy | None = None,
+        aliases: Sequence[str] = (),
     ) -> Callable[[Function], Function]:
         """Register a handler for events that carry the whole state of a resource.
 
@@ -85,12 +86,14 @@ class Inbox:
             version: what orders it (see `read_version`), in place of what the source reads.
             deleted: whether the delivery says that the resource is gone.
             retry: when it is tried again.
+            aliases: names that the handler had before. What it did under them is not done again, and its watermarks
+                hold. Give the new name as an alias too where a deploy is rolled back.
 
         Raises:
             SetupError: for an unknown source, a name that is taken, a function of the wrong shape, or a source
                 that reads no resource or version where none is given here.
         """
-        settings = {"resource": resource, "version": version, "deleted": deleted, "retry": retry}
+        settings = {"resource": resource, "version": version, "deleted": deleted, "retry": retry, "aliases": aliases}
         return lambda function: self._register(Kind.SNAPSHOT, source, event_types, name, function, settings)
 
     def accumulate(
@@ -100,6 +103,7 @@ class Inbox:
         name: str | None = None,
         resource: Callable[[Delivery], Any] | None = None,
         retry: RetryPolicy | None = None,
+        aliases: Sequence[str] = (),
     ) -> Callable[[Function], Function]:
         """Register a handler for events that are facts to add: applied once each, in any order.
 
@@ -111,11 +115,13 @@ class Inbox:
             name: the key in the ledger; the function's name if not given.
             resource: what the returned numbers are added to, in place of what the source reads.
             retry: when it is tried again.
+            aliases: names that the handler had before; what it did under them is not done again. Numbers that it
+                returned then stay in the state of that name.
 
         Raises:
             SetupError: as `snapshot` does.
         """
-        settings = {"resource": resource, "retry": retry}
+        settings = {"resource": resource, "retry": retry, "aliases": aliases}
         return lambda function: self._register(Kind.ACCUMULATE, source, event_types, name, function, settings)
 
     def handlers_for(self, source: str, event_type: str) -> tuple[Handler, ...]:
@@ -154,7 +160,7 @@ class Inbox:
     ) -> Function:
         if name is None:
             name = str(getattr(function, "__name__", type(function).__name__))
-        if not name.strip() or name == NO_HANDLER or len(name) > 200 or storable.text(name) != name:
+        if not _can_name(name):
             raise SetupError(f"{name!r} cannot name a handler: use a short text, and not {NO_HANDLER!r}")
         if name in self.handlers:
             raise SetupError(
@@ -177,12 +183,39 @@ class Inbox:
                         f"the snapshot handler {name!r} needs {what}=..., a function of the delivery, because "
                         f"the source {source_name!r} reads no {what}"
                     )
+        settings["aliases"] = self._read_aliases(name, settings["aliases"])
         takes, is_async = read_signature(function, name)
         self.handlers[name] = Handler(
             name, kind, source_name, event_types or ("*",), function, takes, is_async, **settings
         )
         self._matched.clear()
         return function
+
+    def _read_aliases(self, name: str, aliases: Sequence[str]) -> tuple[str, ...]:
+        given = (aliases,) if isinstance(aliases, str) else tuple(aliases)
+        others = {
+            alias: handler.name for handler in self.handlers.values() for alias in (handler.name, *handler.aliases)
+        }
+        for alias in given:
+            if not _can_name(alias) or alias == name:
+                raise SetupError(
+                    f"{alias!r} cannot be an alias of the handler {name!r}: give the name that it had before"
+                )
+            if alias in others:
+                raise SetupError(f"the handlers {name!r} and {others[alias]!r} cannot both have had the name {alias!r}")
+        if name in others:
+            raise SetupError(f"the handler {others[name]!r} has the alias {name!r}, which is another one's name")
+        return given
+
+
+def _can_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and bool(name.strip())
+        and name != NO_HANDLER
+        and len(name) <= 200
+        and storable.text(name) == name
+    )
 
 
 def _require_policy(whose: str, retry: object) -> None:

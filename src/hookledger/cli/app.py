@@ -13,6 +13,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from hookledger.cli import (
+    backfill,
     db,
     dead,
     deliveries,
@@ -25,6 +26,8 @@ from hookledger.cli import (
     pause,
     prune,
     quarantine,
+    replay,
+    replays,
     send,
     show,
     sources,
@@ -99,6 +102,9 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("import")(importing.import_file)
     app.command("prune")(prune.prune)
     app.command("erase")(erase.erase)
+    app.command("replay")(replay.replay)
+    app.command("backfill")(backfill.backfill)
+    app.add_typer(replays.build(markup), name="replays")
     app.add_typer(db.build(markup), name="db")
     return app
 

@@ -279,13 +279,20 @@ class Repository:
 
     def lock_states(self, connection: Connection, states: Sequence[StateKey]) -> dict[StateKey, Watermark]:
         """Lock resource states in the order of their key, and read their watermarks."""
-        result = connection.exec_driver_sql(
-            self.sql.lock_states, bound("state", ("handler", "source", "resource"), states)
-        )
+        return self._watermarks(connection, self.sql.lock_states, states)
+
+    def _watermarks(
+        self, connection: Connection, statement: str, states: Sequence[StateKey]
+    ) -> dict[StateKey, Watermark]:
+        result = connection.exec_driver_sql(statement, bound("state", ("handler", "source", "resource"), states))
         return {
             (handler, source, resource): Watermark(None if version is None else version_of(version), delivery_id)
             for handler, source, resource, version, delivery_id in result
         }
+
+    def read_states(self, connection: Connection, states: Sequence[StateKey]) -> dict[StateKey, Watermark]:
+        """The watermarks of resource states, without a lock: they may be higher by now, and never lower."""
+        return self._watermarks(connection, self.sql.read_states, states)
 
     def save_states(self, connection: Connection, states: Sequence[NewState]) -> None:
         """Move watermarks."""

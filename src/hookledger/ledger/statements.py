@@ -16,6 +16,7 @@ from sqlalchemy import (
     Float,
     Interval,
     Numeric,
+    Select,
     any_,
     bindparam,
     case,
@@ -458,8 +459,8 @@ def insert_states(t: Tables) -> ClauseElement:
     )
 
 
-def lock_states(t: Tables) -> ClauseElement:
-    """Lock the resource states in the order of their key, and read the watermarks."""
+def read_states(t: Tables) -> Select[Any]:
+    """The watermarks of resource states, in the order of their key."""
     states = rows("state", handler="text", source="text", resource="text")
     r = t.resource_state
     return (
@@ -470,8 +471,12 @@ def lock_states(t: Tables) -> ClauseElement:
             (r.c.handler == states.c.handler) & (r.c.source == states.c.source) & (r.c.resource == states.c.resource),
         )
         .order_by(r.c.handler, r.c.source, r.c.resource)
-        .with_for_update(of=r)
     )
+
+
+def lock_states(t: Tables) -> ClauseElement:
+    """Lock the resource states in the order of their key, and read the watermarks."""
+    return read_states(t).with_for_update(of=t.resource_state)
 
 
 def save_states(t: Tables) -> ClauseElement:
@@ -668,6 +673,7 @@ class Statements:
     look_up: str
     insert_states: str
     lock_states: str
+    read_states: str
     save_states: str
     add_states: str
     settle: str

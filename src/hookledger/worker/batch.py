@@ -27,7 +27,7 @@ from hookledger.ledger.repository import (
     Watermark,
 )
 from hookledger.worker.call import Caller
-from hookledger.worker.decide import contest, refuse_far_future
+from hookledger.worker.decide import contest, higher, refuse_far_future
 from hookledger.worker.failing import verdict, write_failed
 from hookledger.worker.hold import hold
 from hookledger.worker.interrupt import is_interrupt
@@ -148,6 +148,8 @@ class Batch:
         done = self.tools.repository.look_up(self.connection, events) if events else set()
         for claimed in revisited:
             for handler in claimed.handlers:
+                if any(_effect_key(claimed, alias) in done for alias in handler.aliases):
+                    done.add(_effect_key(claimed, handler.name))
                 if _effect_key(claimed, handler.name) in done:
                     self._snapshots.pop((claimed.delivery.id, handler.name), None)
                     self._forget_failure(claimed.delivery.id, handler)
@@ -157,17 +159,23 @@ class Batch:
     def _lock_states(self) -> None:
         """Lock the states in the order of their key; those that do not exist are made, in that order, after the others
         are locked: where that meets another batch that makes the same, PostgreSQL finds it and both run again."""
-        keys = sorted({snapshot.state_key for snapshot in self._snapshots.values()})
-        if not keys:
+        wanted = {snapshot.state_key: snapshot.handler for snapshot in self._snapshots.values()}
+        if not wanted:
             return
-        self._watermarks = self.tools.repository.lock_states(self.connection, keys)
+        keys = sorted(wanted)
+        former = {(alias, *key[1:]): key for key, handler in wanted.items() for alias in handler.aliases}
+        everything = sorted({*keys, *former}) if former else keys
+        self._watermarks = self.tools.repository.lock_states(self.connection, everything)
         missing = [key for key in keys if key not in self._watermarks]
         if missing:
             self.tools.repository.insert_states(self.connection, missing)
             self._watermarks.update(self.tools.repository.lock_states(self.connection, missing))
-            if len(self._watermarks) < len(keys):
+            if any(key not in self._watermarks for key in missing):
                 # Somebody removed a state between our insert and our lock.
                 raise Conflict
+        for alias, key in former.items():
+            if alias in self._watermarks:
+                self._watermarks[key] = higher(self._watermarks[key], self._watermarks[alias])
 
     def _prepare(self, claimed: Claimed, handler: Handler) -> None:
         if not claimed.has_payload:

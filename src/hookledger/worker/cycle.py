@@ -15,6 +15,7 @@ from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
 from hookledger.worker.crashed import IN_WORDS, Losses, has_crashed_enough, in_order
 from hookledger.worker.fingerprint import fingerprint
+from hookledger.worker.heal import Heal
 from hookledger.worker.hold import hold
 from hookledger.worker.look import Look
 from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Settled, told
@@ -40,9 +41,13 @@ class Cycle:
         connector: gives the slot's connection.
         batch: deliveries that one claim takes at the most.
         observe: told what became of deliveries, after each commit.
+        heal: closes dead letters that no longer matter; None leaves them alone.
     """
 
-    def __init__(self, tools: Tools, connector: Connector, batch: int, observe: Observer) -> None:
+    def __init__(
+        self, tools: Tools, connector: Connector, batch: int, observe: Observer, heal: Heal | None = None
+    ) -> None:
+        self._heal = heal
         self._tools = tools
         self._connector = connector
         self._most = batch
@@ -66,6 +71,8 @@ class Cycle:
         """
         try:
             self._refund()
+            if self._heal is not None:
+                self._tell(self._heal.look(self._connector.connection(), time.monotonic()))
             rows, large = self._claim()
             if rows:
                 self._work(Received(self._tools.inbox, rows, large))

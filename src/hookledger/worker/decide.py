@@ -59,6 +59,13 @@ def contest(snapshots: Sequence[Snapshot], watermark: Watermark) -> Contest:
     return Contest(tuple(fitting), tuple(stale), tuple(uncomparable))
 
 
+def higher(one: Watermark, other: Watermark) -> Watermark:
+    """The watermark that holds for a handler that has one under its name and one under a name that it had before."""
+    if one.version is None or other.version is None:
+        return one if other.version is None else other
+    return max(one, other, key=lambda watermark: (watermark.version or (), watermark.delivery_id or 0))
+
+
 def refuse_far_future(snapshot: Snapshot, tolerance: timedelta) -> None:
     """Refuse a version that would put the watermark above all that is to follow.
 

@@ -8,7 +8,7 @@ from hookledger.errors import HandlerError, UncomparableVersion
 from hookledger.handlers import Handler
 from hookledger.ledger.repository import AddedNumber
 from hookledger.storable import identifier
-from hookledger.version import read_version
+from hookledger.version import Version, read_version
 from hookledger.worker.outcome import Claimed, Snapshot
 from hookledger.worker.state import added_numbers
 
@@ -20,6 +20,18 @@ def read_snapshot(claimed: Claimed, handler: Handler) -> Snapshot:
         HandlerError: if it names no resource.
         UncomparableVersion: if it carries no version, or none that can be compared.
         Whatever the handler's own functions raise.
+    """
+    delivery = claimed.delivery
+    resource, version = read_rank(claimed, handler)
+    deleted = delivery.deleted if handler.deleted is None else bool(handler.deleted(delivery))
+    return Snapshot.of(claimed, handler, resource, version, deleted=deleted)
+
+
+def read_rank(claimed: Claimed, handler: Handler) -> tuple[str, Version]:
+    """What the delivery is about for a snapshot handler, and what orders it.
+
+    Raises:
+        HandlerError, UncomparableVersion: as `read_snapshot`.
     """
     delivery = claimed.delivery
     resource = _resource(claimed, handler)
@@ -34,8 +46,7 @@ def read_snapshot(claimed: Claimed, handler: Handler) -> Snapshot:
             f"the delivery ({delivery.event_type}) carries no version: give the handler version=..., or narrow its "
             "event types"
         )
-    deleted = delivery.deleted if handler.deleted is None else bool(handler.deleted(delivery))
-    return Snapshot.of(claimed, handler, resource, version, deleted=deleted)
+    return resource, version
 
 
 def numbers_to_add(claimed: Claimed, handler: Handler, returned: Any) -> list[AddedNumber]:

@@ -23,6 +23,7 @@ from hookledger.worker.batch import Tools
 from hookledger.worker.call import Caller
 from hookledger.worker.connector import Connector
 from hookledger.worker.cycle import Cycle
+from hookledger.worker.heal import Heal
 from hookledger.worker.hold import hold
 from hookledger.worker.listen import Listener
 from hookledger.worker.outcome import Settled
@@ -86,6 +87,7 @@ class Worker:
         self._observe = observe
         self._repository = Repository.of(inbox.schema)
         self._process = os.getpid()
+        self._heal = Heal(inbox, self._repository)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._now = False
@@ -299,7 +301,7 @@ class Worker:
             random=Random(),  # noqa: S311
             observed=self._observe is not None,
         )
-        return Cycle(tools, connector, self.settings.batch, self._told)
+        return Cycle(tools, connector, self.settings.batch, self._told, self._heal)
 
     def _told(self, settled: Sequence[Settled]) -> None:
         if self._observe is not None:

@@ -1,0 +1,34 @@
+"""Forgetting what a handler did, so that it runs again: a separate act, with a record of its own (D11).
+
+The watermarks stay. So, of a snapshot handler, only the delivery that set a watermark runs again, and all older ones
+end stale: whatever is forgotten, a resource never moves back. An accumulate handler runs again for each delivery, and
+what it adds is added a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, any_, bindparam, delete
+
+from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements import BIGINTS
+
+
+def forget_effects(connection: Connection, t: Tables, handler: str, ids: Sequence[int]) -> int:
+    """Remove the effects of a handler for deliveries that this transaction has just made pending, so that nobody works
+    on them.
+
+    Needs the right to delete effects, which the role that receives and works does not have.
+
+    Returns:
+        How many effects were removed.
+    """
+    d, effect = t.deliveries.c, t.effects.c
+    statement = delete(t.effects).where(
+        d.id == any_(bindparam("ids", type_=BIGINTS)),
+        effect.source == d.source,
+        effect.event_id == d.event_id,
+        effect.handler == handler,
+    )
+    return connection.execute(statement, {"ids": list(ids)}).rowcount
