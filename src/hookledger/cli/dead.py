@@ -52,7 +52,8 @@ def dead(
 ) -> None:
     """Show dead letters in groups by reason and error.
 
-    The group that grew last comes first. Counts are exact up to 10,000. `hookledger deliveries --state dead --fingerprint MARK` lists those of a group.
+    The group that grew last comes first. Counts are exact up to 10,000. Those of a group are listed by
+    `hookledger deliveries --state dead --fingerprint MARK`.
     """
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
