@@ -110,9 +110,7 @@ def upgrade(op: Operations, schema: str) -> None:
         ["reason", "fingerprint", "died_at", "delivery_id"],
         schema=schema,
     )
-    op.add_column(
-        "pending", sa.Column("parked", sa.Boolean, nullable=False, server_default="false"), schema=schema
-    )
+    op.add_column("pending", sa.Column("parked", sa.Boolean, nullable=False, server_default="false"), schema=schema)
     op.create_index(
         "deliveries_resource_idx",
         "deliveries",
