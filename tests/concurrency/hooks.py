@@ -22,7 +22,7 @@ GATE = 815
 
 EXIT_STATUS = 137
 MAX_ATTEMPTS = 3
-"""Of events of the type `exit`."""
+"""Of events of the types `exit`, `sleep` and `block`."""
 
 RELEASE = Path(os.environ.get("TEST_RELEASE", "/nonexistent/release"))
 """The file that events of the type `block` wait for."""
@@ -32,6 +32,7 @@ TABLES = (
     "CREATE TABLE applied (event_id text NOT NULL, handler text NOT NULL, attempt integer NOT NULL)",
     "CREATE TABLE kept (resource text PRIMARY KEY, event_id text NOT NULL)",
     "CREATE SEQUENCE runs",
+    "CREATE TABLE released ()",
 )
 
 _ADD = text("UPDATE totals SET total = total + 1 WHERE resource = :resource")
@@ -42,6 +43,7 @@ _KEEP = text(
 )
 # A sequence goes on when the transaction is taken back: it counts the runs of a handler, also those without effect.
 _RUN = text("SELECT nextval('runs')")
+_SLEEP = text("SELECT pg_sleep(600) WHERE NOT EXISTS (SELECT FROM released)")
 _WAIT = text(f"SELECT pg_advisory_xact_lock_shared({GATE})")
 
 
@@ -59,6 +61,13 @@ def wait(delivery: Delivery, tx: Connection) -> None:
     """Stay in a statement until the test opens the gate."""
     tx.execute(_RUN)
     tx.execute(_WAIT)
+    note(delivery, tx)
+
+
+def sleep(delivery: Delivery, tx: Connection) -> None:
+    """Stay in a statement for ten minutes, unless the test has put a row into `released` before."""
+    tx.execute(_RUN)
+    tx.execute(_SLEEP)
     note(delivery, tx)
 
 
@@ -100,11 +109,13 @@ def cross(delivery: Delivery, tx: Connection) -> None:
 def inbox_of(way: Way) -> Inbox:
     """The inbox with handlers of one kind."""
     inbox = inbox_of_shop(first_delay=0.2)
+    few = RetryPolicy(MAX_ATTEMPTS, 0.2)
     inbox.accumulate(SHOP, "add", name="add")(way.handler(add))
     inbox.accumulate(SHOP, "note", name="note")(way.handler(note))
     inbox.accumulate(SHOP, "wait", name="wait")(way.handler(wait))
-    inbox.accumulate(SHOP, "exit", name="exit", retry=RetryPolicy(MAX_ATTEMPTS, 0.2))(way.handler(leave))
-    inbox.accumulate(SHOP, "block", name="block")(block_asynchronously if way.async_handlers else block)
+    inbox.accumulate(SHOP, "exit", name="exit", retry=few)(way.handler(leave))
+    inbox.accumulate(SHOP, "sleep", name="sleep", retry=few)(way.handler(sleep))
+    inbox.accumulate(SHOP, "block", name="block", retry=few)(block_asynchronously if way.async_handlers else block)
     inbox.snapshot(SHOP, "hot", name="keep")(way.handler(keep))
     inbox.accumulate(SHOP, "hot", name="cross")(way.handler(cross))
     return inbox

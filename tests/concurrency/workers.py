@@ -31,16 +31,17 @@ class Workplace(Ledger):
         for table in TABLES:
             self.execute(table)
 
-    def start(self, inbox: str, *options: str, release: Path | None = None) -> Child:
+    def start(self, inbox: str, *options: str, release: Path | None = None, module: str = "hooks") -> Child:
         """Start a worker, and do not wait for it.
 
         Args:
             inbox: one of INBOXES.
             options: of the command.
             release: the file that events of the type `block` wait for.
+            module: where the inbox is, in this folder.
         """
         env = {"DATABASE_URL": self.url, **({} if release is None else {"TEST_RELEASE": str(release)})}
-        return Child(COMMAND, "worker", f"tests.concurrency.hooks:{inbox}", *options, env=env, cwd=ROOT)
+        return Child(COMMAND, "worker", f"tests.concurrency.{module}:{inbox}", *options, env=env, cwd=ROOT)
 
     def send(self, type: str, *ids: str, resource: str | None = None, **fields: Any) -> list[int]:
         """Record events of a type; the ids of their deliveries."""

@@ -55,6 +55,14 @@ def worker(
             help="How long handlers may still run after SIGTERM or Ctrl-C; the rest is given back.",
         ),
     ] = 30.0,
+    revive_ignored: Annotated[
+        str,
+        typer.Option(
+            "--revive-ignored",
+            metavar="SPAN",
+            help="Run what was ignored within this span and has a handler now: 1d, 12h, or 0 for nothing.",
+        ),
+    ] = "1d",
     prune_payloads: Annotated[
         str,
         typer.Option(
@@ -93,7 +101,11 @@ def worker(
     engine = engine_for(loaded, url, slots)
     kept = retention(prune_payloads, prune_deliveries, prune_effects, prune_quarantine, force=False)
     settings = WorkerSettings(
-        slots=slots, batch=batch, grace=grace, retention=kept if any(kept.named.values()) else None
+        slots=slots,
+        batch=batch,
+        grace=grace,
+        retention=kept if any(kept.named.values()) else None,
+        revive_ignored=seconds_of(revive_ignored),
     )
     running = Worker(loaded, engine, settings)
     Stopping(running).install()
@@ -109,6 +121,18 @@ def worker(
 
     run_to_end(main)
     leave(stuck=running.stuck)
+
+
+def seconds_of(span: str) -> float:
+    """A span of time as somebody wrote it, in seconds; 0 for none.
+
+    Raises:
+        SetupError: if it is none.
+    """
+    from hookledger.operate.spans import read_span
+
+    read = None if span.strip() == "0" else read_span(span)
+    return 0.0 if read is None else read.total_seconds()
 
 
 def engine_for(inbox: Inbox, url: URL, slots: int) -> Engine | AsyncEngine:

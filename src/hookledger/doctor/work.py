@@ -90,7 +90,7 @@ def partitions(connection: Connection, subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 Severity.NOTE,
                 "partitions",
-                f"there are payloads in the default partition {partition.relname}: their days get no other",
+                f"there are payloads in {partition.relname}: no partition can be made for their days",
                 "make partitions ahead, and move these rows into partitions of their days",
             )
 

@@ -45,6 +45,10 @@ DISTRESS = frozenset(
 )
 """Outages that a statement of a handler meets on a connection that lives. Seldom its own fault, but it may be."""
 
+ADMIN_SHUTDOWN, CRASH_SHUTDOWN = "57P01", "57P02"
+SHUTDOWNS = frozenset({ADMIN_SHUTDOWN, CRASH_SHUTDOWN})
+"""The server ends the connection: because somebody wants it to, or because another of its processes has crashed."""
+
 UNMIGRATED = frozenset({"3F000", "42703", "42P01"})
 """invalid_schema_name, undefined_column, undefined_table."""
 
@@ -90,6 +94,12 @@ def is_distress(error: BaseException) -> bool:
 def is_unmigrated(error: BaseException) -> bool:
     """Whether the ledger, or a part of it, is not there. Met by one of our own statements."""
     return sqlstate(error) in UNMIGRATED
+
+
+def shutdown_told(error: BaseException) -> str | None:
+    """The code by which the server said that it shuts down, if that is what the error is."""
+    code = sqlstate(error)
+    return code if code in SHUTDOWNS else None
 
 
 def is_demoted(error: BaseException) -> bool:

@@ -66,7 +66,8 @@ def require_name(schema: str) -> None:
         raise SetupError(f"the schema name {schema!r} is not one that PostgreSQL takes")
 
 
-def lock_key(schema: str) -> int:
-    """The number of the advisory lock under which the ledger of that schema is migrated."""
-    digest = hashlib.sha256(f"hookledger migrate {schema}".encode()).digest()
+def lock_key(schema: str, purpose: str = "migrate") -> int:
+    """The number of the advisory lock under which the ledger of that schema is migrated, or something else is done that
+    only one may do at a time."""
+    digest = hashlib.sha256(f"hookledger {purpose} {schema}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -11,14 +11,19 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from hookledger.ledger.arrays import array, bound, version_of, version_text
+from hookledger.ledger.failure import sqlstate
+from hookledger.ledger.prepare import NO_ADVISORY_LOCKS, lock_key
 from hookledger.ledger.statements import Statements, claim_statement, statements
 from hookledger.retry import RetryPolicy
 from hookledger.version import Version
 
 StateKey = tuple[str, str, str]
 """(handler, source, resource)"""
+
+LARGEST_ID = 2**63 - 1
 
 EffectKey = tuple[str, str, str]
 """(handler, source, event_id)"""
@@ -94,6 +99,15 @@ class ClaimedRow(NamedTuple):
     due_at: datetime
     synchronous_commit: str
     pauses: str | None = None
+
+
+class IgnoredRow(NamedTuple):
+    """A delivery that was settled as ignored; `recent` if that is not long ago."""
+
+    id: int
+    source: str
+    event_type: str
+    recent: bool
 
 
 class NewEffect(NamedTuple):
@@ -336,6 +350,36 @@ class Repository:
         """Move deliveries to the dead letters."""
         connection.exec_driver_sql(self.sql.bury, bound("dead", Buried._fields, buried))
 
+    def find_ignored(
+        self, connection: Connection, most: int, within: float, *, before: int | None = None
+    ) -> list[IgnoredRow]:
+        """The newest ignored deliveries, of those before one if it is given.
+
+        Args:
+            connection: in a transaction.
+            most: how many, at the most.
+            within: what counts as recent, in seconds.
+            before: the id of a delivery.
+        """
+        parameters = {"before": LARGEST_ID if before is None else before, "most": most, "within": within}
+        return [IgnoredRow._make(row) for row in connection.exec_driver_sql(self.sql.find_ignored, parameters)]
+
+    def revive_ignored(self, connection: Connection, delivery_ids: Sequence[int]) -> int:
+        """Make deliveries pending that are settled as ignored, and nothing else. Returns how many.
+
+        Whoever does this does it alone, until the end of the transaction: else one that was just made pending, run and
+        settled by others could be made pending a second time.
+        """
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql(
+                    "SELECT pg_catalog.pg_advisory_xact_lock(%(key)s)", {"key": lock_key(self.schema, "revive")}
+                )
+        except DBAPIError as error:
+            if sqlstate(error) not in NO_ADVISORY_LOCKS:
+                raise
+        return len(connection.exec_driver_sql(self.sql.revive_ignored, {"ids": array(delivery_ids)}).all())
+
 
 def _backoff(policy: RetryPolicy) -> dict[str, Any]:
     return {
@@ -354,6 +398,7 @@ __all__ = [
     "EarlierRequest",
     "EffectKey",
     "GivenBack",
+    "IgnoredRow",
     "NewEffect",
     "NewEvent",
     "NewFailure",

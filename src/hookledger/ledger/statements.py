@@ -22,6 +22,7 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    exists,
     extract,
     false,
     func,
@@ -38,6 +39,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import Text
 
+from hookledger.handlers import NO_HANDLER
 from hookledger.ledger.arrays import TYPES, rows
 from hookledger.ledger.schema import Tables, tables
 
@@ -657,6 +659,66 @@ def bury(t: Tables) -> ClauseElement:
     return insert(t.dead_letters).from_select(columns, select(*[gone.c[name] for name in columns]))
 
 
+def find_ignored(t: Tables) -> ClauseElement:
+    """The newest ignored deliveries before one, and whether each was ignored lately, by the index of the outcomes."""
+    e, d = t.effects.c, t.deliveries.c
+    page = (
+        select(e.delivery_id, e.applied_at)
+        .where(
+            # Not a parameter: by it the planner would not know that the index has them.
+            e.outcome == literal_column("'ignored'"),
+            e.delivery_id < bindparam("before", type_=TYPES["bigint"]),
+        )
+        .order_by(e.delivery_id.desc())
+        .limit(bindparam("most", type_=TYPES["integer"]))
+        .cte("page")
+        .prefix_with("MATERIALIZED")
+    )
+    recent = page.c.applied_at >= func.now() - _seconds(bindparam("within", type_=Float))
+    return (
+        select(d.id, d.source, d.event_type, recent.label("recent"))
+        .join_from(page, t.deliveries, d.id == page.c.delivery_id)
+        .order_by(d.id.desc())
+    )
+
+
+def revive_ignored(t: Tables) -> ClauseElement:
+    """Make deliveries pending of which nothing is known but that they were ignored, and whose payload is there, whole.
+
+    Their `ignored` rows stay: what is in the effects is not changed. Returns their ids.
+    """
+    d, p, e = t.deliveries.c, t.payloads.c, t.effects.c
+    other = t.effects.alias("other").c
+    return (
+        insert_or_skip(t.pending)
+        .from_select(
+            ["delivery_id", "revisited"],
+            select(d.id, true())
+            .where(
+                d.id == any_(bindparam("ids", type_=BIGINTS)),
+                exists().where(p.received_at == d.received_at, p.id == d.payload_id),
+                exists().where(
+                    e.source == d.source,
+                    e.event_id == d.event_id,
+                    e.handler == literal_column(f"'{NO_HANDLER}'"),
+                    e.outcome == literal_column("'ignored'"),
+                ),
+                ~exists().where(
+                    other.source == d.source,
+                    other.event_id == d.event_id,
+                    other.handler != literal_column(f"'{NO_HANDLER}'"),
+                ),
+                ~exists().where(t.pending.c.delivery_id == d.id),
+                ~exists().where(t.dead_letters.c.delivery_id == d.id),
+                ~exists().where(t.erased.c.delivery_id == d.id),
+            )
+            .order_by(d.id),
+        )
+        .on_conflict_do_nothing()
+        .returning(t.pending.c.delivery_id)
+    )
+
+
 @dataclass(frozen=True)
 class Statements:
     """The text of every statement for one schema, with psycopg's named placeholders."""
@@ -683,6 +745,8 @@ class Statements:
     park: str
     hold_pauses: str
     bury: str
+    find_ignored: str
+    revive_ignored: str
 
 
 def _compiled(element: ClauseElement) -> str:

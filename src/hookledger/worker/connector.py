@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import datetime
 from typing import Any
 
+from psycopg.errors import Diagnostic
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from hookledger.ledger.failure import SHUTDOWNS
 from hookledger.worker.listen import parameters_of
 from hookledger.worker.transaction import HandlerConnection
 
@@ -26,6 +29,7 @@ _WANTED = """
     FROM pg_catalog.pg_settings
     WHERE name = ANY(%(lifted)s) AND setting <> '0' OR name = %(watched)s AND setting = '0'
 """
+_STARTED_AT = "SELECT pg_postmaster_start_time()"
 _SET = """
     SELECT set_config(name, value, true) FROM unnest(%(names)s::text[], %(values)s::text[]) AS wanted (name, value)
 """
@@ -56,6 +60,10 @@ class Connector:
         self.driver_connection: Any = None
         self._connection: HandlerConnection | None = None
         self._settings: dict[str, str] = {}
+        self.told: str | None = None
+        """The code by which the server said that it shuts down, on the last connection."""
+        self.started_at: datetime | None = None
+        """When the server was started to which the last connection led."""
 
     def connection(self) -> HandlerConnection:
         """The connection; a new one if there is none, or it is gone.
@@ -68,7 +76,11 @@ class Connector:
         if self._connection is None:
             connection = self._connection = HandlerConnection(self.engine)
             self.driver_connection = connection.connection.driver_connection
+            self.told = None
+            # An immediate shutdown is told by a notice, before the connection ends.
+            self.driver_connection.add_notice_handler(self._note)
             with connection.begin():
+                self.started_at = connection.exec_driver_sql(_STARTED_AT).scalar()
                 wanted = {"lifted": list(LIFTED), "watched": CHECK_CLIENT, "every": CHECK_CLIENT_EVERY}
                 self._settings = {row.name: row.value for row in connection.exec_driver_sql(_WANTED, wanted)}
                 self._leave_out_what_cannot_be_set(connection)
@@ -101,6 +113,8 @@ class Connector:
             for_good: close it instead.
         """
         connection, self._connection = self._connection, None
+        if self.driver_connection is not None:
+            self.driver_connection.remove_notice_handler(self._note)
         self.driver_connection = None
         if connection is not None:
             connection.running = False
@@ -108,6 +122,10 @@ class Connector:
                 if for_good or connection.in_transaction() or connection.lost:
                     connection.invalidate()
                 connection.close()
+
+    def _note(self, notice: Diagnostic) -> None:
+        if notice.sqlstate in SHUTDOWNS:
+            self.told = notice.sqlstate
 
     def _leave_out_what_cannot_be_set(self, connection: HandlerConnection) -> None:
         try:

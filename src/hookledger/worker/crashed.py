@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from hookledger.inbox import Inbox
+from hookledger.ledger.failure import ADMIN_SHUTDOWN, CRASH_SHUTDOWN
 from hookledger.ledger.repository import ClaimedRow
 
 IN_WORDS = "the worker died in each of the last attempts ({attempts} in all)"
@@ -17,12 +19,40 @@ MOST_KNOWN = 1000
 
 class Losses:
     """Counts what handlers meet that need not be their fault. A restart of the server is nobody's; a statement that
-    brings the server down, each time, is."""
+    brings the server down, each time, is. So a lost connection counts unless the server said that it shuts down, and
+    was started anew since; or said that another of its processes has crashed."""
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
         self._commits = 0
         self._counted_at: dict[int, int] = {}
+        self._last: tuple[int, str | None, datetime | None] | None = None
+
+    def note(self, delivery_id: int, told: str | None, started_at: datetime | None) -> None:
+        """Note a loss; whether it counts is known when there is a connection again.
+
+        Args:
+            delivery_id: whose handler ran.
+            told: the code by which the server said why it ended the connection, if it did.
+            started_at: when that server was started.
+        """
+        self._last = (delivery_id, told, started_at)
+
+    def judge(self, started_at: datetime | None) -> int | None:
+        """Count the loss that was noted last, if there is one and it counts.
+
+        Args:
+            started_at: when the server was started that answers now.
+
+        Returns:
+            The delivery, if that is one loss too many.
+        """
+        if self._last is None:
+            return None
+        (delivery_id, told, before), self._last = self._last, None
+        if told == CRASH_SHUTDOWN or (told == ADMIN_SHUTDOWN and before != started_at):
+            return None
+        return delivery_id if self.count(delivery_id) else None
 
     def committed(self) -> None:
         """Note that the handlers of a batch succeeded."""

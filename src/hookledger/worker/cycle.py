@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlalchemy.exc import DBAPIError
 
 from hookledger.handlers import NO_HANDLER
-from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage
+from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage, shutdown_told
 from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack, Parked
 from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
@@ -21,6 +21,7 @@ from hookledger.worker.look import Look
 from hookledger.worker.outcome import BatchReport, Claimed, DeathReason, Settled, told
 from hookledger.worker.pauses import park, pauses_of, read_pauses
 from hookledger.worker.received import Received, fresh, large_bodies
+from hookledger.worker.revive import Reviver
 from hookledger.worker.transaction import Spoiled
 
 logger = logging.getLogger(__name__)
@@ -42,22 +43,32 @@ class Cycle:
         batch: deliveries that one claim takes at the most.
         observe: told what became of deliveries, after each commit.
         heal: closes dead letters that no longer matter; None leaves them alone.
+        reviver: looks for what was ignored, before each claim; None leaves it alone.
     """
 
     def __init__(
-        self, tools: Tools, connector: Connector, batch: int, observe: Observer, heal: Heal | None = None
+        self,
+        tools: Tools,
+        connector: Connector,
+        batch: int,
+        observe: Observer,
+        heal: Heal | None = None,
+        reviver: Reviver | None = None,
     ) -> None:
         self._heal = heal
         self._tools = tools
         self._connector = connector
         self._most = batch
         self._observe = observe
+        self._reviver = reviver
         self._size = batch
         self._losses = Losses()
         self._look = Look()
         self._taken_by_claim = 0
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
+        self.revived = False
+        """Whether the next page of ignored deliveries is to be looked at without a pause."""
         self.taken: dict[int, GivenBack] = {}
         """Deliveries of our claim whose end is not committed yet; after an outage they are due again, uncharged."""
         self._uncharged: GivenBack | None = None
@@ -73,6 +84,8 @@ class Cycle:
             self._refund()
             if self._heal is not None:
                 self._tell(self._heal.look(self._connector.connection(), time.monotonic()))
+            if self._reviver is not None:
+                self.revived = self._reviver.step(self._connector.connection(), time.monotonic())
             rows, large = self._claim()
             if rows:
                 self._work(Received(self._tools.inbox, rows, large))
@@ -85,6 +98,11 @@ class Cycle:
         return self._taken_by_claim
 
     def _refund(self) -> None:
+        self._connector.connection()
+        guilty = self._losses.judge(self._connector.started_at)
+        if guilty is not None:
+            # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
+            self.taken.pop(guilty, None)
         if self.taken:
             uncharged = [] if self._uncharged is None else [self._uncharged]
             self._make_due([*self.taken.values(), *uncharged])
@@ -228,9 +246,8 @@ class Cycle:
                 if is_conflict(error):
                     self._claim_fewer()
                     continue
-                if batch.running is not None and self._is_one_too_many(batch.running.delivery.id, error):
-                    # Its handler seems to be what kills the connection: left as after a crash, so it goes alone.
-                    self.taken.pop(batch.running.delivery.id, None)
+                if batch.running is not None:
+                    self._note_loss(batch.running.delivery.id, error)
                 raise
             else:
                 self._losses.committed()
@@ -240,10 +257,15 @@ class Cycle:
                 self._connector.clean()
         raise Conflict("it met a deadlock each time")
 
-    def _is_one_too_many(self, delivery_id: int, error: DBAPIError) -> bool:
-        if is_distress(error):
-            return self._losses.count_distress(delivery_id)
-        return self._losses.count(delivery_id)
+    def _note_loss(self, delivery_id: int, error: DBAPIError) -> None:
+        """Note what happened under the handler of a delivery; one that it happens to too often is left as after a
+        crash, so that it goes alone."""
+        if not is_distress(error):
+            # Whether that counts is known when there is a connection again.
+            told = shutdown_told(error) or self._connector.told
+            self._losses.note(delivery_id, told, self._connector.started_at)
+        elif self._losses.count_distress(delivery_id):
+            self.taken.pop(delivery_id, None)
 
     def _after_crash(self, received: Received, row: ClaimedRow) -> None:
         """Run a delivery whose last attempt ended in a crash: alone, charged just before, never with others."""

@@ -27,6 +27,7 @@ from hookledger.worker.heal import Heal
 from hookledger.worker.hold import hold
 from hookledger.worker.listen import Listener
 from hookledger.worker.outcome import Settled
+from hookledger.worker.revive import Reviver
 from hookledger.worker.settings import WorkerSettings
 from hookledger.worker.slot import Slot
 from hookledger.worker.turns import Turns
@@ -127,6 +128,7 @@ class Worker:
         self._seat = asyncio.Lock()
         self._turns = Turns()
         self._poll = self.settings.shortest_poll
+        self._reviver = Reviver(self.inbox, self._repository, self.settings.revive_ignored)
         self._until_idle = until_idle
         await self._check()
         upkeep = Upkeep(self.inbox, self.engine, self.settings)
@@ -251,7 +253,7 @@ class Worker:
                 pause = min(LONGEST_PAUSE, pause * 2)
                 continue
             pause = SHORTEST_PAUSE
-            if claimed:
+            if claimed or slot.cycle.revived:
                 self._turns.keep(slot)
                 self._poll = self.settings.shortest_poll
                 if slot.cycle.claimed_all:
@@ -301,7 +303,7 @@ class Worker:
             random=Random(),  # noqa: S311
             observed=self._observe is not None,
         )
-        return Cycle(tools, connector, self.settings.batch, self._told, self._heal)
+        return Cycle(tools, connector, self.settings.batch, self._told, self._heal, self._reviver)
 
     def _told(self, settled: Sequence[Settled]) -> None:
         if self._observe is not None:
