@@ -144,6 +144,11 @@ class Walk:
         assert {name: row.attempts for name, row in self.ledger.pending().items()} == dict.fromkeys(self._flaky, 1), (
             step
         )
+        late = self.ledger.value(
+            "SELECT string_agg(event_id, ' ') FROM entries"
+            " WHERE attempt <> CASE WHEN event_id LIKE 'crashed-%' THEN 2 ELSE 1 END"
+        )
+        assert late is None, f"struck at {step}: {late}"
         failed = [failure.event_id for failure in self.ledger.failures()]
         assert sorted(failed) == sorted(name for name in self._flaky | self._doomed if "poison" not in name), step
 
