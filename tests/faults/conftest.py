@@ -12,8 +12,8 @@ import pytest
 from tests.faults.deployment import Deployment, Forking
 
 EVERY_STEP = os.environ.get("HOOKLEDGER_EVERY_STEP") == "1"
-"""Whether walks go over all steps in all ways, which takes some minutes. Else each walk is made in one way, and kills are
-walked around the beginning and the end of transactions, where they change what becomes of one."""
+"""Whether walks go over all steps in all ways, which takes some minutes. Else each walk is made in one way, and
+kills are walked around the beginning and the end of transactions, where they change what becomes of one."""
 
 ROOT = Path(__file__).parents[2]
 
