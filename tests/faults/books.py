@@ -28,7 +28,7 @@ HANDLERS = (WRITE, ADD, SAVE)
 
 TABLES = (
     "CREATE TABLE entries (place bigserial PRIMARY KEY, handler text NOT NULL, event_id text NOT NULL,"
-    " resource text NOT NULL)",
+    " resource text NOT NULL, attempt integer NOT NULL)",
 )
 """Without any key on the event: what is applied twice is there twice."""
 

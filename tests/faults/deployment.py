@@ -211,7 +211,22 @@ class Deployment:
     def wait_for_progress(self, more: int = 1) -> None:
         """Return when there are so many more outcomes."""
         before = self.settled()
-        wait_until(lambda: self.settled() >= before + more)
+
+        def progressed() -> bool:
+            self.expect_running()
+            return self.settled() >= before + more
+
+        wait_until(progressed)
+
+    def listeners(self) -> int:
+        """How many workers are past their start, and hear of what comes."""
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'"
+        return int(self.ledger.value(query))
+
+    def expect_running(self) -> None:
+        """See that every process runs that was not killed."""
+        for process in self.processes:
+            assert process.running or process.killed, process.output
 
     def expect_balanced(self, *, charged: bool = False) -> Books:
         """Wait until nothing is pending, and see that the books balance, that nobody was given up or charged, and that
@@ -223,11 +238,11 @@ class Deployment:
         wait_until(lambda: not self.ledger.pending(), SETTLED_WITHIN)
         books = read_books(self._owner_url, self.journal)
         assert books.balanced, str(books)
-        assert books.dead == {}
-        assert charged or self.ledger.failures() == []
+        assert books.dead == {}, (books.dead, [process.output for process in self.processes])
+        assert charged or self.ledger.failures() == [], self.ledger.failures()
         assert books.acknowledged > 0
+        self.expect_running()
         for process in self.processes:
-            assert process.running or process.killed, process.output
             assert "Traceback" not in process.output, process.output
         return books
 

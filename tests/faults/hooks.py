@@ -14,11 +14,14 @@ from tests.ways import WAYS, Way
 FAILS_ONCE, REJECTED = "fails-once", "rejected"
 """Types of events, which fail after they have written."""
 
-_ENTRY = text("INSERT INTO public.entries (handler, event_id, resource) VALUES (:handler, :event, :resource)")
+_ENTRY = text(
+    "INSERT INTO public.entries (handler, event_id, resource, attempt) VALUES (:handler, :event, :resource, :attempt)"
+)
 
 
 def _enter(handler: str, delivery: Delivery, tx: Connection) -> None:
-    tx.execute(_ENTRY, {"handler": handler, "event": delivery.event_id, "resource": delivery.resource})
+    values = {"event": delivery.event_id, "resource": delivery.resource, "attempt": delivery.attempt}
+    tx.execute(_ENTRY, {"handler": handler, **values})
 
 
 def write(delivery: Delivery, tx: Connection) -> None:

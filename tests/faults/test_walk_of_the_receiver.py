@@ -9,22 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from hookledger.http import Request
+from tests.faults.conftest import one_of
 from tests.faults.trips import Strike, Trip, Trips
 from tests.ledger import Ledger
 from tests.processes import wait_until
-from tests.receiving import Receiving, event, many, signed
+from tests.receiving import WAYS, Receiving, event, many, signed
 
+THREADS, LOOP = WAYS[0], WAYS[2]
+"""With a synchronous engine, and with an asynchronous one."""
 LEAST_STEPS = 5
 MOST_STEPS = 60
 TRIES = 5
 """How often a sender sends an event, at the most, until it is acknowledged: one strike costs one try or none."""
-
-
-@pytest.fixture(params=["threads", "loop-async"])
-def way(request: pytest.FixtureRequest) -> str:
-    """A synchronous and an asynchronous engine."""
-    chosen: str = request.param
-    return chosen
 
 
 @pytest.fixture
@@ -87,14 +83,26 @@ def walk(way: str, ledger: Ledger, trips: Trips) -> Walk:
     return Walk(way, ledger, trips)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_the_connection_is_cut_at_every_step(walk: Walk, ledger: Ledger, moment: str) -> None:
+def cutting(ledger: Ledger) -> Strike:
+    """The server ends the connection."""
+
     def cut(trip: Trip) -> None:
         assert ledger.run("SELECT pg_terminate_backend(:pid, 10000)", pid=trip.backend)
 
-    walk.run(**{moment: cut})
+    return cut
 
 
+@pytest.mark.parametrize("way", one_of(THREADS, LOOP))
+def test_the_connection_is_cut_before_every_step(walk: Walk, ledger: Ledger) -> None:
+    walk.run(before=cutting(ledger))
+
+
+@pytest.mark.parametrize("way", one_of(LOOP, THREADS))
+def test_the_connection_is_cut_when_a_step_is_done_and_before_that_is_heard(walk: Walk, ledger: Ledger) -> None:
+    walk.run(after=cutting(ledger))
+
+
+@pytest.mark.parametrize("way", one_of(THREADS, LOOP))
 def test_every_step_is_cancelled(walk: Walk, ledger: Ledger) -> None:
     """In place of each step the server gets one that takes long, and is cancelled."""
 
@@ -109,11 +117,15 @@ def test_every_step_is_cancelled(walk: Walk, ledger: Ledger) -> None:
     walk.run(before=replace)
 
 
-@pytest.mark.parametrize("code", ["53100", "25006"])
-def test_the_server_refuses_every_step(walk: Walk, code: str) -> None:
-    """disk_full and read_only_sql_transaction, wherever they are met."""
-
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        *[(way, "disk_full") for way in one_of(LOOP, THREADS)],
+        *[(way, "read_only_sql_transaction") for way in one_of(THREADS, LOOP)],
+    ],
+)
+def test_the_server_refuses_every_step(walk: Walk, name: str) -> None:
     def refuse(trip: Trip) -> None:
-        trip.instead = f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}', MESSAGE = 'refused'; END $$"
+        trip.instead = f"DO $$ BEGIN RAISE {name}; END $$"
 
     walk.run(before=refuse)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -13,9 +12,11 @@ from sqlalchemy.exc import DBAPIError
 import hookledger.worker.runner
 from hookledger.errors import DatabaseUnreachable
 from tests.faults.books import TABLES, Event, Journal, read_books
+from tests.faults.conftest import one_of
 from tests.faults.hooks import FAILS_ONCE, REJECTED, inbox_of
 from tests.faults.trips import Strike, Trip, Trips
 from tests.outcomes import Ledger
+from tests.processes import wait_until
 from tests.ways import WAYS, Way
 
 LEAST_STEPS = 15
@@ -23,13 +24,6 @@ MAX_ATTEMPTS = 4
 
 # Those of the session's start come before, such as what SQLAlchemy asks of a server that it does not know.
 FIRST_STEP = "pg_settings"
-
-
-@pytest.fixture(params=[WAYS[0], WAYS[2]], ids=lambda way: way.name)
-def way(request: pytest.FixtureRequest) -> Way:
-    """A blocking and an asynchronous handler."""
-    way: Way = request.param
-    return way
 
 
 @pytest.fixture
@@ -144,8 +138,16 @@ class Walk:
         assert {name: row.attempts for name, row in self.ledger.pending().items()} == dict.fromkeys(self._flaky, 1), (
             step
         )
+        late = self.ledger.value(
+            "SELECT string_agg(event_id, ' ') FROM entries"
+            " WHERE attempt <> CASE WHEN event_id LIKE 'crashed-%' THEN 2 ELSE 1 END"
+        )
+        assert late is None, f"struck at {step}: {late}"
         failed = [failure.event_id for failure in self.ledger.failures()]
         assert sorted(failed) == sorted(name for name in self._flaky | self._doomed if "poison" not in name), step
+
+
+SYNC, ASYNC = WAYS[0], WAYS[2]
 
 
 @pytest.fixture
@@ -153,30 +155,34 @@ def walk(way: Way, ledger: Ledger, database_url: str) -> Walk:
     return Walk(way, ledger, database_url)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_the_connection_is_cut_at_every_step(walk: Walk, moment: str) -> None:
-    """Before a step, or after it was done and before its answer is heard."""
+def cutting(walk: Walk) -> Strike:
+    """The server ends the connection."""
 
     def cut(trip: Trip) -> None:
         assert walk.ledger.value("SELECT pg_terminate_backend(:pid, 10000)", pid=trip.backend)
 
-    if moment == "before":
-        walk.run(before=cut)
-    else:
-        walk.run(after=cut)
+    return cut
 
 
+@pytest.mark.parametrize("way", one_of(SYNC, ASYNC), ids=lambda way: way.name)
+def test_the_connection_is_cut_before_every_step(walk: Walk) -> None:
+    walk.run(before=cutting(walk))
+
+
+@pytest.mark.parametrize("way", one_of(ASYNC, SYNC), ids=lambda way: way.name)
+def test_the_connection_is_cut_when_a_step_is_done_and_before_that_is_heard(walk: Walk) -> None:
+    walk.run(after=cutting(walk))
+
+
+@pytest.mark.parametrize("way", one_of(SYNC, ASYNC), ids=lambda way: way.name)
 def test_every_step_is_cancelled(walk: Walk) -> None:
     """In place of each step the server gets one that takes long, and is cancelled."""
 
     def cancel(pid: int) -> None:
-        found: Any = None
-        while not found:
-            found = walk.ledger.execute(
-                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
-                " WHERE pid = :pid AND state = 'active' AND query LIKE 'SELECT pg_sleep%'",
-                pid=pid,
-            )
+        running = "WHERE pid = :pid AND state = 'active' AND query LIKE 'SELECT pg_sleep%'"
+        wait_until(
+            lambda: walk.ledger.execute(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity {running}", pid=pid)
+        )
 
     def replace(trip: Trip) -> None:
         trip.instead = "SELECT pg_sleep(60)"
@@ -185,11 +191,9 @@ def test_every_step_is_cancelled(walk: Walk) -> None:
     walk.run(before=replace, charged=True)
 
 
-@pytest.mark.parametrize("code", ["53100"])
-def test_the_server_refuses_every_step(walk: Walk, code: str) -> None:
-    """disk_full, wherever it is met."""
-
+@pytest.mark.parametrize("way", one_of(ASYNC, SYNC), ids=lambda way: way.name)
+def test_the_disk_is_full_at_every_step(walk: Walk) -> None:
     def refuse(trip: Trip) -> None:
-        trip.instead = f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}', MESSAGE = 'refused'; END $$"
+        trip.instead = "DO $$ BEGIN RAISE disk_full; END $$"
 
     walk.run(before=refuse)

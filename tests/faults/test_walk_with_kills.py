@@ -1,7 +1,7 @@
 """Processes that are killed at every step of theirs, one after the other (D1, D6, D10).
 
 A kill changes what becomes of a transaction only around its beginning and its end, so it is those that are walked; with
-HOOKLEDGER_EVERY_STEP=1 in the environment it is all of them.
+HOOKLEDGER_EVERY_STEP=1 in the environment all of them are.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.books import Event, read_books
-from tests.faults.conftest import Deploy
+from tests.faults.conftest import EVERY_STEP, Deploy, one_of
 from tests.faults.deployment import Deployment, Process
 from tests.faults.trips import Trip, Trips
 from tests.processes import wait_until
 
-EVERY_STEP = os.environ.get("HOOKLEDGER_EVERY_STEP") == "1"
 EDGES = ("BEGIN", "COMMIT", "ROLLBACK")
 EVENTS = 6
 LEAST_KILLS = 6
@@ -59,7 +58,7 @@ def due(deployment: Deployment) -> bool:
     return any(row.attempts == 0 for row in deployment.ledger.pending().values())
 
 
-@pytest.mark.parametrize("inbox", ["sync", "asynchronous"])
+@pytest.mark.parametrize("inbox", one_of("sync", "asynchronous"))
 def test_a_worker_is_killed_at_every_step(deploy: Deploy, database_url: str, trips: Trips, inbox: str) -> None:
     deployment = deploy(database_url, inbox=inbox)
     victim = Victim()
@@ -90,7 +89,7 @@ def test_a_worker_is_killed_at_every_step(deploy: Deploy, database_url: str, tri
     deployment.expect_balanced()
 
 
-@pytest.mark.parametrize("inbox", ["sync", "asynchronous"])
+@pytest.mark.parametrize("inbox", one_of("asynchronous", "sync"))
 def test_a_receiver_is_killed_at_every_step(deploy: Deploy, database_url: str, trips: Trips, inbox: str) -> None:
     deployment = deploy(database_url, inbox=inbox)
     victim = Victim()
