@@ -32,12 +32,10 @@ def page() -> str:
     for kind, cases in groupby(CASES, lambda case: case.kind):
         parts.append(f"\n## {kind}\n")
         for case in cases:
-            held = [f"[`{test.name}`](../{test.path})" for test in tests.get(case.id, [])]
+            held = [f"[`{test.name}`](../{test.path})" for test in tests[case.id]]
             reported = ", ".join(_link(source) for source in case.sources)
             parts.append(
-                f"\n### {case.id}\n\n{case.fault} ({reported})\n\n"
-                f"- Here: {case.here}\n"
-                f"- Tests: {', '.join(held) or 'none yet'}.\n"
+                f"\n### {case.id}\n\n{case.fault} ({reported})\n\n- Here: {case.here}\n- Tests: {', '.join(held)}.\n"
             )
     return "".join(parts)
 

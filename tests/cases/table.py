@@ -9,9 +9,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-COMING = frozenset({"B041", *(f"B{number:03}" for number in range(52, 58))})
-"""Those that have no test yet."""
-
 
 @dataclass(frozen=True)
 class Case:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hookledger import Inbox
-from hookledger.http import Response
+from hookledger.http import Request, Response
 from hookledger.receive import IntakeSettings
 from hookledger.receive.accept import Accepted
 from tests.fuzz.attempts import Attempt
@@ -33,27 +34,31 @@ class InProcess:
         inbox = Inbox(*[made.source for made in self.senders.values()])
         self._receiving = Receiving(way, url, inbox=inbox, settings=SETTINGS)
 
-    def send(self, attempt: Attempt) -> None:
-        """Send one, and see that the answer is right.
+    def send(self, attempts: Sequence[Attempt]) -> None:
+        """Send some at once, so that they share commits, and see that every answer is right.
 
         Raises:
-            AssertionError: it is not.
+            AssertionError: one is not.
         """
-        made = self.senders[attempt.source]
-        request = attempt.request(made)
-        answer = self._receiving.post(request)
-        self.answers[answer.status] += 1
+        requests = [attempt.request(self.senders[attempt.source]) for attempt in attempts]
+        answers = self._receiving.post_all(requests)
+        self.answers.update(answer.status for answer in answers)
+        for attempt, request, answer in zip(attempts, requests, answers, strict=True):
+            self._check(attempt, request, answer)
+
+    def _check(self, attempt: Attempt, request: Request, answer: Response) -> None:
         assert answer.status < 500, f"{answer.status} to {attempt}"
-        if request.method != "POST" or made.source.answer_unverified(request) is not None:
+        source = self.senders[attempt.source].source
+        if request.method != "POST" or source.answer_unverified(request) is not None:
             return
-        found = expected(made.source, request)
+        found = expected(source, request)
         if isinstance(found, Accepted):
-            assert answer.status == made.source.accepted.status, f"{answer.status} to {attempt}"
+            assert answer.status == source.accepted.status, f"{answer.status} to {attempt}"
             assert not_committed(self._ledger, found) == [], f"acknowledged and not committed: {attempt}"
         elif isinstance(found, Response):
-            assert answer.status == found.status
+            assert answer.status == found.status, f"{answer.status} to {attempt}"
         else:
-            assert answer.status in (found.status, made.source.refused_status), f"{answer.status}, not {found}"
+            assert answer.status in (found.status, source.refused_status), f"{answer.status}, not {found}, to {attempt}"
 
     def memory(self) -> int:
         """Nothing is measured of our own process."""

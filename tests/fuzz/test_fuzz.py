@@ -44,10 +44,10 @@ def over_sockets(request: pytest.FixtureRequest, databases: Databases) -> Iterat
     assert target.answers[200] > 10, "too few were let in to show anything"
 
 
-@settings(QUICK, max_examples=70)
-@given(attempt=attempts(every()))
-def test_whatever_is_sent_is_answered_rightly(in_process: InProcess, attempt: Attempt) -> None:
-    in_process.send(attempt)
+@settings(QUICK, max_examples=30)
+@given(together=st.lists(attempts(every()), min_size=1, max_size=5))
+def test_whatever_is_sent_is_answered_rightly(in_process: InProcess, together: list[Attempt]) -> None:
+    in_process.send(together)
 
 
 @settings(QUICK, max_examples=50)
