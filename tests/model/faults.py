@@ -12,6 +12,10 @@ RELEASES = ("lost", "unheard", "conflict", "restart")
 
 def faults(setting: Setting, state: State) -> Iterator[Step]:
     """Those that may still come, and what must come: time, and the sender."""
+    left = state.left
+    if not (left.losses or left.conflicts or left.restarts):
+        yield from _faults(setting, state)
+        return
     exposed = _exposed(state)
     for step in _faults(setting, state):
         # Whose handler took longer than until its due time, and then lost its hold, is in the place of a stalled one.
@@ -19,8 +23,8 @@ def faults(setting: Setting, state: State) -> Iterator[Step]:
         if stalls == 0:
             yield step
         elif stalls <= state.left.stalls:
-            left = step.state.left
-            yield step._replace(state=step.state._replace(left=left._replace(stalls=left.stalls - stalls)), fault=True)
+            spent = step.state.left._replace(stalls=left.stalls - stalls)
+            yield step._replace(state=step.state._replace(left=spent), fault=True)
 
 
 def _exposed(state: State) -> set[tuple[int, int]]:
