@@ -182,6 +182,7 @@ def carry_out(
         return
     for line in in_words(plan):
         print(line, flush=True) if dry_run else say(line)
+    _tell_pauses(engine, schema, selection)
     tell()
     if dry_run:
         return
@@ -196,6 +197,17 @@ def carry_out(
         ask(plan)
     replay = begin(engine, schema, selection, plan, who=whoever(who), reason=reason, options=options)
     run_and_tell(engine, schema, replay, json=json)
+
+
+def _tell_pauses(engine: Engine, schema: str, selection: Selection) -> None:
+    """Say what is paused: of that, a replay makes pending what runs only once it is resumed, and a canary waits."""
+    from hookledger.operate.pauses import PauseKind, read_pauses
+
+    with engine.connect() as connection:
+        paused = read_pauses(connection, schema)
+    for one in paused:
+        if one.kind is PauseKind.HANDLER or selection.filter.source in (None, one.name):
+            say(f"note: the {one.kind.value} {one.name} is paused; what is replayed of it waits until it is resumed")
 
 
 def run_and_tell(engine: Engine, schema: str, replay: Replay, *, json: bool) -> None:

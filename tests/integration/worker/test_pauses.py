@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, text
 
 from hookledger import Delivery, Inbox, Reject, RetryPolicy
 from hookledger.ledger.repository import Parked, Repository
@@ -247,3 +247,20 @@ def test_sources_and_handlers_are_told_apart_by_what_the_ledger_knows(
         assert kinds_known(connection, SCHEMA, SHOP) == {SOURCE}
         assert kinds_known(connection, SCHEMA, "second") == {HANDLER}
         assert kinds_known(connection, SCHEMA, "no such\x00") == set()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(SOURCE, SHOP), (HANDLER, "second")])
+def test_what_is_resumed_while_a_worker_is_about_to_park_it_is_run(
+    way: Way, work: Work, ledger: Ledger, operator: Engine, kind: PauseKind, name: str
+) -> None:
+    pause(operator, SCHEMA, kind, name, who="anna")
+    ledger.record(document("e1"))
+    with ThreadPoolExecutor(1) as threads:
+        with operator.begin() as resuming:
+            resuming.execute(text("DELETE FROM hookledger.pauses"))
+            # The worker has claimed it, sees the pause, and waits for the one who resumes.
+            working = threads.submit(work, two_handlers(way))
+            wait_until(lambda: ledger.value(WAITING) == 1)
+        working.result()
+    assert written(ledger, "first") == written(ledger, "second") == {"e1": 1}
+    assert ledger.pending() == {}
