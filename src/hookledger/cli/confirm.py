@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from hookledger.cli.errors import FAILED, WrongUse, say
+from hookledger.cli.errors import FAILED, WrongUse, one_line, say
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -25,6 +25,28 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise WrongUse("this changes the ledger and there is no terminal to ask at: give --yes to do it, or --dry-run")
     if not typer.confirm(f"{question}?", err=True):
+        say("nothing was changed")
+        raise typer.Exit(FAILED)
+
+
+def confirm_typed(warning: str, word: str, *, yes: bool) -> None:
+    """Go on only if the person writes a word, or has given --yes; for what cannot be undone.
+
+    Args:
+        warning: what will happen.
+        word: to be written, such as the id of what is erased.
+        yes: --yes was given.
+
+    Raises:
+        WrongUse: without a terminal and without --yes.
+        typer.Exit: with status 1 if the person writes something else.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise WrongUse("this changes the ledger and there is no terminal to ask at: give --yes to do it, or --dry-run")
+    say(f"warning: {warning}")
+    if typer.prompt(f"Type {one_line(word)} to go on", default="", show_default=False, err=True).strip() != word:
         say("nothing was changed")
         raise typer.Exit(FAILED)
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hookledger.cli.asking import confirm_typed, who
+from hookledger.cli.confirm import confirm_typed
 from hookledger.cli.errors import INTERRUPTED, NOTHING, PARTLY, WrongUse, say
+from hookledger.cli.filtering import read_filter
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json
+from hookledger.cli.who import WhoOption, who
+
+if TYPE_CHECKING:
+    from hookledger.operate.filters import Filter
+
+WHERE = (
+    *("source", "type", "resource", "event-id", "outcome", "state", "since", "until"),
+    *("settled-since", "settled-until", "fingerprint", "text"),
+)
 
 
 def erase(
@@ -29,6 +39,7 @@ def erase(
             "hold.",
         ),
     ] = None,
+    given_who: WhoOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: Json = False,
@@ -49,24 +60,23 @@ def erase(
 
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
-    from hookledger.operate.filters import Filter
     from hookledger.operate.retention.brief import Stopped
     from hookledger.operate.retention.erase import PATIENCE, Erased
     from hookledger.operate.retention.erase import erase as remove
 
-    wanted = _conditions(where or [])
-    given = {"ids": tuple(id) if id else None, "resource": resource, "source": source}
-    for name, value in given.items():
-        if value is not None:
-            if name in wanted:
-                raise WrongUse(f"{name} is given twice: once is enough")
-            wanted[name] = value
-    filter = Filter(**wanted)  # type: ignore[arg-type]
+    given = (("resource", resource), ("source", source))
+    wanted: dict[str, Any] = {name: value for name, value in given if value is not None}
+    for name, value in _conditions(where or []):
+        if name in wanted:
+            raise WrongUse(f"{name.replace('_', '-')} is given twice: once is enough")
+        wanted[name] = value
+    filter = read_filter(ids=tuple(id) if id else None, **wanted)
     if filter.is_empty:
         raise WrongUse("say what to erase: --id, --resource, --source or --where")
+    person = who(given_who)
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
-        counted = remove(engine, schema, filter, who=who(), dry_run=True)
+        counted = remove(engine, schema, filter, who=person, dry_run=True)
         if not dry_run and (counted.deliveries or counted.with_them or counted.states):
             shared = f", with {counted.with_them:,} more that came in the same requests" if counted.with_them else ""
             warning = (
@@ -81,9 +91,8 @@ def erase(
 
                 try:
                     patience = replace(PATIENCE, stopping=going.stopping)
-                    counted = remove(engine, schema, filter, who=who(), patience=patience, progress=progress)
+                    counted = remove(engine, schema, filter, who=person, patience=patience, progress=progress)
                 except Stopped as error:
-                    going.clear()
                     say(f"{error}; run the same command again to go on")
                     raise typer.Exit(INTERRUPTED) from None
     if json:
@@ -99,43 +108,15 @@ def erase(
         raise typer.Exit(NOTHING)
 
 
-def _word(filter: object, count: int) -> str:
-    ids, resource = getattr(filter, "ids", None), getattr(filter, "resource", None)
-    if ids and len(ids) == 1:
-        return str(ids[0])
-    return str(resource) if resource else str(count)
+def _word(filter: Filter, count: int) -> str:
+    if filter.ids is not None and len(filter.ids) == 1:
+        return str(filter.ids[0])
+    return filter.resource or str(count)
 
 
-def _conditions(texts: list[str]) -> dict[str, object]:
-    from hookledger.operate.filters import State
-    from hookledger.operate.moments import read_moment
-    from hookledger.worker.outcome import Outcome
-
-    now = datetime.now(UTC)
-    readers = {
-        "source": ("source", str),
-        "type": ("event_type", str),
-        "resource": ("resource", str),
-        "event-id": ("event_id", str),
-        "outcome": ("outcome", Outcome),
-        "state": ("state", State),
-        "since": ("received_since", lambda text: read_moment(text, now)),
-        "until": ("received_until", lambda text: read_moment(text, now)),
-        "settled-since": ("settled_since", lambda text: read_moment(text, now)),
-        "settled-until": ("settled_until", lambda text: read_moment(text, now)),
-        "fingerprint": ("fingerprint", str),
-        "text": ("text", str),
-    }
-    found: dict[str, object] = {}
+def _conditions(texts: list[str]) -> Iterator[tuple[str, str]]:
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name not in readers:
-            raise WrongUse(f"--where takes NAME=VALUE with one of {', '.join(readers)}")
-        field, read = readers[name]
-        if field in found:
-            raise WrongUse(f"--where {name}= is given twice: once is enough")
-        try:
-            found[field] = read(value)  # type: ignore[operator]
-        except ValueError:
-            raise WrongUse(f"--where {name}= takes none of that kind: see `hookledger deliveries --help`") from None
-    return found
+        if not equals or name not in WHERE:
+            raise WrongUse(f"--where takes NAME=VALUE with one of {', '.join(WHERE)}")
+        yield name.replace("-", "_"), value

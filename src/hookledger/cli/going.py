@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hookledger.cli.errors import say
-
-BETWEEN = 0.1
-BETWEEN_LINES = 10.0
-"""Seconds between two tellings: on a terminal, and as lines of a log."""
+from hookledger.cli.live import Live
 
 
 class Going:
@@ -21,44 +17,35 @@ class Going:
 
     def __init__(self) -> None:
         self.interrupted = False
-        self._before: dict[signal.Signals, object] = {}
-        self._told_at = time.monotonic()
-        self._written = 0
+        self._live = Live()
+        self._before: dict[signal.Signals, Any] = {}
 
     def stopping(self) -> bool:
         """Whether the work is to end."""
         return self.interrupted
 
     def tell(self, text: str) -> None:
-        """Say how far it is, not too often: in one line that changes, or in lines of a log."""
-        now = time.monotonic()
-        terminal = sys.stderr.isatty()
-        if now - self._told_at < (BETWEEN if terminal else BETWEEN_LINES):
-            return
-        self._told_at = now
-        if terminal:
-            print(f"\r{text.ljust(self._written)}", end="", file=sys.stderr, flush=True)
-            self._written = len(text)
-        else:
-            say(text)
+        """Say how far it is."""
+        self._live.show(text)
 
-    def clear(self) -> None:
-        """Take the line that changes away."""
-        if self._written:
-            print(f"\r{' ' * self._written}\r", end="", file=sys.stderr, flush=True)
-            self._written = 0
+    def say(self, text: str) -> None:
+        """Say something that stays, on a line of its own."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+        say(text)
 
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._on_signal)
+        self._live.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.clear()
+        self._live.__exit__(kind, error, traceback)
         for number, before in self._before.items():
-            signal.signal(number, before)  # type: ignore[arg-type]
+            signal.signal(number, before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:

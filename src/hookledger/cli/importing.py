@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from hookledger.cli.asking import confirm
 from hookledger.cli.captured import STANDARD_INPUT
+from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import FAILED, INTERRUPTED, PARTLY, WrongUse, one_line, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json
@@ -72,8 +72,7 @@ def import_file(
         nonlocal complaints
         complaints += 1
         if complaints <= MOST_COMPLAINTS:
-            going.clear()
-            say(one_line(f"{'entry' if is_har else 'line'} {number}: {reason}"))
+            going.say(one_line(f"{'entry' if is_har else 'line'} {number}: {reason}"))
 
     def progress(imported: Imported) -> None:
         going.tell(f"{imported.read:,} read, {imported.recorded:,} recorded, {imported.known:,} known")
@@ -87,7 +86,7 @@ def import_file(
                 reason = getattr(error, "strerror", None) or str(error)
                 raise WrongUse(f"the file {file} cannot be read: {reason}") from error
         if not dry_run:
-            confirm(f"Import the requests of {file} into the schema {loaded.schema}?", yes=yes)
+            confirm(f"Import the requests of {file} into the schema {loaded.schema}", yes=yes)
         engine = stack.enter_context(engine_of(database_url))
         open_ready(engine, loaded.schema)
         going = stack.enter_context(Going())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hookledger.cli.asking import confirm
+from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import INTERRUPTED, PARTLY, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
@@ -87,7 +87,7 @@ def prune(
         require_owner(engine, schema)
         if not yes:
             _show(planned, json=False, would=True, to_stderr=True)
-        confirm("Remove this for good?", yes=yes)
+        confirm("Remove this for good", yes=yes)
         removed: dict[str, int] = {}
         with Going() as going:
 
@@ -100,7 +100,6 @@ def prune(
                     engine, schema, kept, patience=replace(PATIENCE, stopping=going.stopping), progress=progress
                 )
             except Stopped as error:
-                going.clear()
                 say(f"{error}; run the same command again to go on")
                 raise typer.Exit(INTERRUPTED) from None
         _show(pruned, json=json, would=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hookledger.cli.asking import confirm, confirm_typed
-from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, say
+from hookledger.cli.confirm import confirm, confirm_typed
+from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, printable, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json, Schema
 from hookledger.cli.output import print_json, print_table
@@ -85,8 +86,6 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show one refused request: why, its headers with secrets masked, and its body."""
-    import sys
-
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.quarantine import one
@@ -95,7 +94,9 @@ def show(
         open_ready(engine, schema)
         with engine.connect() as connection:
             kept = one(connection, schema, id)
-    if raw:
+    if raw and sys.stdout.isatty():
+        print("\n".join(printable(line) for line in kept.request.body.decode("utf-8", "replace").split("\n")))
+    elif raw:
         sys.stdout.buffer.write(kept.request.body)
         sys.stdout.buffer.flush()
     elif json:
@@ -206,7 +207,7 @@ def discard(
         if not count:
             say("nothing in quarantine matches")
             raise typer.Exit(NOTHING)
-        confirm(f"Discard {count:,} refused requests for good?", yes=yes)
+        confirm(f"Discard {count:,} refused requests for good", yes=yes)
         print(f"discarded {remove(engine, schema, wanted):,} refused requests")
 
 
@@ -231,7 +232,7 @@ def _ask(planned: list[Any], *, unverified: bool, yes: bool) -> None:
         warning = f"Let in {count:,} requests, verified or not? Your handlers will run on unauthenticated data."
         confirm_typed(warning, "unverified", yes=yes)
     elif count:
-        confirm(f"Let in {count:,} requests that verify now; {len(planned) - count:,} are left?", yes=yes)
+        confirm(f"Let in {count:,} requests that verify now, and leave {len(planned) - count:,}", yes=yes)
 
 
 def _left(counts: Counter[Any]) -> int:
@@ -375,7 +376,6 @@ def _print_each(rows: list[Kept], *, json: bool) -> None:
 
 
 def _print_one(kept: Kept) -> None:
-    from hookledger.cli.errors import printable
     from hookledger.operate.masking import mask_headers
 
     request = kept.request
