@@ -112,8 +112,9 @@ class Run:
             DBAPIError: when the database is away. The replay can be resumed.
         """
         pace = Pace(self._replay.options.rate, time.monotonic())
-        with self._engine.connect() as connection:
-            self._flight = in_flight(connection, self._tables, self._replay, self._most)
+        if self._watches:
+            with self._engine.connect() as connection:
+                self._flight = in_flight(connection, self._tables, self._replay, self._most)
         try:
             while not self._queue_next(pace):
                 pass
@@ -122,6 +123,13 @@ class Run:
         except _Ended as end:
             ended = end
         return self._finish(ended)
+
+    @property
+    def _watches(self) -> bool:
+        """Whether the workers are watched; else all is queued at once, and the run ends."""
+        options = self._replay.options
+        bounds = (options.max_failures, options.max_failed)
+        return bool(options.most_pending or self._in_canary or any(bound is not None for bound in bounds))
 
     @property
     def _most(self) -> int:
@@ -148,7 +156,7 @@ class Run:
         pace.took(len(batch.ids))
         self._queued += len(batch.ids)
         self._canary -= len(batch.ids) if self._in_canary else 0
-        if options.most_pending or options.canary or options.max_failures is not None:
+        if self._watches:
             self._flight |= frozenset(batch.ids)
         if batch.ids:
             self._moved = time.monotonic()
