@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import sys
 
 import typer
@@ -40,13 +38,28 @@ def confirm_typed(warning: str, word: str, *, yes: bool) -> None:
         _decline()
 
 
-def who() -> str:
-    """Whom a record names: the account and the machine that a command runs on."""
-    try:
-        account = getpass.getuser()
-    except (KeyError, OSError):
-        account = "unknown"
-    return f"{account}@{socket.gethostname()}"
+def confirm_by_word(warning: str, word: str, *, given: str | None, option: str) -> None:
+    """Go on only if the person writes a word; --yes is not enough.
+
+    Args:
+        warning: what will happen.
+        word: to be written.
+        given: that of the option.
+        option: its name, for those without a terminal.
+
+    Raises:
+        WrongUse: without a terminal and without the option, or with another word.
+        typer.Exit: with status 1 if the person writes something else.
+    """
+    say(f"warning: {warning}")
+    if given is not None:
+        if given != word:
+            raise WrongUse(f"{option} must be {word!r}, the same word as what is forgotten; nothing was changed")
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise WrongUse(f"--yes is not enough for this and there is no terminal to ask on: give {option} {word}")
+    if _answer(f"Type {one_line(word)} to go on: ").strip() != word:
+        _decline()
 
 
 def _answer(question: str) -> str:

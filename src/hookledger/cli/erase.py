@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hookledger.cli.asking import confirm_typed, who
+from hookledger.cli.asking import confirm_typed
 from hookledger.cli.errors import INTERRUPTED, NOTHING, PARTLY, WrongUse, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json
+from hookledger.cli.who import who
 
 
 def erase(
@@ -66,7 +67,7 @@ def erase(
         raise WrongUse("say what to erase: --id, --resource, --source or --where")
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
-        counted = remove(engine, schema, filter, who=who(), dry_run=True)
+        counted = remove(engine, schema, filter, who=who(None), dry_run=True)
         if not dry_run and (counted.deliveries or counted.with_them or counted.states):
             shared = f", with {counted.with_them:,} more that came in the same requests" if counted.with_them else ""
             warning = (
@@ -81,7 +82,7 @@ def erase(
 
                 try:
                     patience = replace(PATIENCE, stopping=going.stopping)
-                    counted = remove(engine, schema, filter, who=who(), patience=patience, progress=progress)
+                    counted = remove(engine, schema, filter, who=who(None), patience=patience, progress=progress)
                 except Stopped as error:
                     going.clear()
                     say(f"{error}; run the same command again to go on")

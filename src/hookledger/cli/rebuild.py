@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hookledger.cli.asking import confirm
 from hookledger.cli.backfill import HandlerArgument
-from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import INTERRUPTED, WrongUse, say
 from hookledger.cli.load import load_inbox_with_handlers
 from hookledger.cli.options import DatabaseUrl, Debug, Json
@@ -63,7 +63,7 @@ def rebuild(
 
     with engine_of(database_url) as engine:
         open_ready(engine, loaded.schema)
-        confirm(f"Run {handler} over all its deliveries again, into the schema {into}", yes=yes)
+        confirm(f"Run {handler} over all its deliveries again, into the schema {into}?", yes=yes)
         shadow = prepare(engine, loaded, handler, into, copy_tables=copy_table or ())
         done, interrupted = _run(read_url(database_url), shadow, quiet=json)
         found = list(differences(engine, shadow, most=most)) if diff else []
