@@ -45,6 +45,9 @@ DISTRESS = frozenset(
 )
 """Outages that a statement of a handler meets on a connection that lives. Seldom its own fault, but it may be."""
 
+CANCELLED = "57014"
+"""query_canceled: a time limit, or somebody who broke it off."""
+
 UNMIGRATED = frozenset({"3F000", "42703", "42P01"})
 """invalid_schema_name, undefined_column, undefined_table."""
 
