@@ -244,3 +244,18 @@ def test_a_backfill_needs_the_inbox_and_queues_what_lacks_the_handler(project: P
 )
 def test_what_cannot_work_is_told(arguments: tuple[str, ...], words: str, run: Run) -> None:
     assert_told_in_one_sentence(run("replay", "--dry-run", *arguments), 2, words)
+
+
+def test_a_rebuild_shows_what_differs(project: Project, ledger: Ledger) -> None:
+    """The stored documents say nothing of an amount, so it is what the handler makes of them."""
+    counting = '\n\n@inbox.accumulate("stripe", "charge.*")\ndef count(delivery, tx):\n    return {"events": 1}\n'
+    project.write("hooks.py", HOOKS + counting)
+    assert_told_in_one_sentence(project.run("rebuild", "count", "--into", "rebuilt"), 2, "--inbox MODULE:INBOX")
+    command = ("rebuild", "count", "--into", "rebuilt", "--inbox", "hooks:inbox", "--diff", "--yes")
+    done = project.run(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["deliveries"], told["failed"]) == (6, 0)
+    (one,) = told["differences"]
+    assert (one["resource"], one["live"], one["shadow"]["state"]) == ("r", None, {"events": 6})
+    assert_told_in_one_sentence(project.run(*command), 2, "holds a ledger already")

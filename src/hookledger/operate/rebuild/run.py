@@ -174,7 +174,7 @@ class _Cycle:
     def _read(self, connection: HandlerConnection) -> list[ClaimedRow]:
         t = tables(self.shadow.live)
         rows = connection.execute(_stored(t, self.shadow), {"after": self.after, "until": self.shadow.until_id})
-        found = [ClaimedRow._make(row) for row in rows]
+        found = [ClaimedRow(*row) for row in rows]
         total = 0
         for position, row in enumerate(found):
             total += row.size or 0
