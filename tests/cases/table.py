@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-COMING = frozenset({"B041", *(f"B{number:03}" for number in range(52, 58))})
+COMING = frozenset({"B041"})
 """Those that have no test yet."""
 
 
