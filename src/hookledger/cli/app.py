@@ -26,6 +26,7 @@ from hookledger.cli import (
     pause,
     prune,
     quarantine,
+    rebuild,
     replay,
     replays,
     send,
@@ -104,6 +105,7 @@ def build(*, rich: bool) -> typer.Typer:
     app.command("erase")(erase.erase)
     app.command("replay")(replay.replay)
     app.command("backfill")(backfill.backfill)
+    app.command("rebuild")(rebuild.rebuild)
     app.add_typer(replays.build(markup), name="replays")
     app.add_typer(db.build(markup), name="db")
     return app

@@ -27,11 +27,11 @@ from hookledger.cli.replaying import (
     MostPending,
     Rate,
     Reason,
-    Who,
     Yes,
     carry_out,
     options_of,
 )
+from hookledger.cli.who import WhoOption
 
 HandlerArgument = Annotated[str, typer.Argument(metavar="HANDLER", help="Its name in the ledger.")]
 
@@ -53,7 +53,7 @@ def backfill(
     most_pending: MostPending = None,
     inbox: InboxOption = None,
     reason: Reason = None,
-    who: Who = None,
+    who: WhoOption = None,
     json: Json = False,
     database_url: DatabaseUrl = None,
     schema: Schema = "hookledger",

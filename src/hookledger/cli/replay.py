@@ -36,12 +36,12 @@ from hookledger.cli.replaying import (
     MostPending,
     Rate,
     Reason,
-    Who,
     Yes,
     carry_out,
     options_of,
     run_and_tell,
 )
+from hookledger.cli.who import WhoOption
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -94,7 +94,7 @@ def replay(
     ] = None,
     inbox: InboxOption = None,
     reason: Reason = None,
-    who: Who = None,
+    who: WhoOption = None,
     json: Json = False,
     database_url: DatabaseUrl = None,
     schema: Schema = "hookledger",

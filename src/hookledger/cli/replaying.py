@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +13,7 @@ from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import DONE, FAILED, INTERRUPTED, say
 from hookledger.cli.output import print_json
 from hookledger.cli.progress import Progress
+from hookledger.cli.who import who as name_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -29,12 +28,6 @@ PANEL = "How it goes"
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.")]
-Who = Annotated[
-    str | None,
-    typer.Option(
-        "--who", envvar="HOOKLEDGER_WHO", metavar="NAME", help="Who does it; it is recorded.", show_default=False
-    ),
-]
 InboxOption = Annotated[
     str | None,
     typer.Option(
@@ -93,17 +86,6 @@ def options_of(
     if most_pending is not None:
         given["most_pending"] = most_pending
     return replace(before or Options(), **given)
-
-
-def whoever(given: str | None) -> str:
-    """Who does it: as told, else the account and the machine."""
-    if given:
-        return given
-    try:
-        account = getpass.getuser()
-    except (OSError, KeyError):
-        account = "unknown"
-    return f"{account}@{socket.gethostname()}"
 
 
 def plan_of(engine: Engine, schema: str, selection: Selection, inbox: Inbox | None, *, quiet: bool) -> Plan:
@@ -192,10 +174,10 @@ def carry_out(
             print_json({"plan": plan.as_document(), "deliveries": more() if more else []})
         return
     if ask is None:
-        confirm(f"Make {plan.total:,} deliveries pending again", yes=yes)
+        confirm(f"Make {plan.total:,} deliveries pending again?", yes=yes)
     else:
         ask(plan)
-    replay = begin(engine, schema, selection, plan, who=whoever(who), reason=reason, options=options)
+    replay = begin(engine, schema, selection, plan, who=name_of(who), reason=reason, options=options)
     run_and_tell(engine, schema, replay, json=json)
 
 

@@ -10,6 +10,7 @@ from hookledger.cli.errors import say
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json, print_table
 from hookledger.cli.replaying import ended_in_words
+from hookledger.cli.who import who
 
 if TYPE_CHECKING:
     from hookledger.operate.replay import Replay
@@ -56,14 +57,13 @@ def stop(
 ) -> None:
     """End a replay after the batch that it is at. `hookledger replay --resume` goes on with it."""
     from hookledger.cli.database import engine_of
-    from hookledger.cli.replaying import whoever
     from hookledger.ledger.ready import open_ready
     from hookledger.ledger.revision import command
     from hookledger.operate import replay as replays
 
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
-        stopped = replays.stop(engine, schema, number, why=f"stopped by {whoever(None)}")
+        stopped = replays.stop(engine, schema, number, why=f"stopped by {who(None)}")
     if json:
         print_json(stopped.as_document())
     else:

@@ -49,6 +49,9 @@ ADMIN_SHUTDOWN, CRASH_SHUTDOWN = "57P01", "57P02"
 SHUTDOWNS = frozenset({ADMIN_SHUTDOWN, CRASH_SHUTDOWN})
 """The server ends the connection: because somebody wants it to, or because another of its processes has crashed."""
 
+CANCELLED = "57014"
+"""query_canceled: a time limit, or somebody who broke it off."""
+
 UNMIGRATED = frozenset({"3F000", "42703", "42P01"})
 """invalid_schema_name, undefined_column, undefined_table."""
 

@@ -31,7 +31,7 @@ from sqlalchemy.exc import DBAPIError
 from hookledger.handlers import NO_HANDLER, Handler
 from hookledger.handlers import Kind as HandlerKind
 from hookledger.inbox import Inbox
-from hookledger.ledger.failure import sqlstate
+from hookledger.ledger.failure import CANCELLED, sqlstate
 from hookledger.ledger.schema import Tables, tables
 from hookledger.operate.filters import State
 from hookledger.operate.replay.selection import Kind, Selection, has_bytes
@@ -42,7 +42,6 @@ BOUND = 10_000
 """What is only told, and not acted on, is counted up to here."""
 PATIENCE = "2s"
 """How long such a count may take."""
-CANCELLED = "57014"
 TEXTS = ARRAY(Text)
 
 

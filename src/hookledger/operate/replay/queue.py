@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     Connection,
+    DateTime,
     Table,
     any_,
     bindparam,
+    cast,
     column,
     delete,
     func,
@@ -27,6 +30,8 @@ from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.forget import forget_effects
 from hookledger.operate.replay.records import Replay, ReplayState
 from hookledger.operate.replay.selection import Kind, has_bytes, there_is
+
+HEARD_WITHIN = timedelta(minutes=1)
 
 
 class Batch(NamedTuple):
@@ -60,12 +65,14 @@ def queue(connection: Connection, t: Tables, replay: Replay, most: int) -> Batch
         return Batch(ReplayState(state), (), is_last=False)
     connection.exec_driver_sql("SET LOCAL jit = off")
     d = t.deliveries.c
-    there = has_bytes(t, d.received_at, d.payload_id, d.id) & ~_is_in_another(connection, t, replay)
+    there = has_bytes(t, d.received_at, d.payload_id, d.id)
+    elsewhere = _is_in_another(connection, t, replay)
     found = connection.execute(
-        replay.selection.rows(t, most, there.label("there")), {"after": cursor, "until": until}
+        replay.selection.rows(t, most, there.label("there"), elsewhere.label("elsewhere")),
+        {"after": cursor, "until": until},
     ).all()
     dead = [row.id for row in found if row.dead and row.there]
-    settled = [row.id for row in found if not row.dead and row.there]
+    settled = [row.id for row in found if not row.dead and row.there and not row.elsewhere]
     ids = [*(_revive(connection, t, dead) if dead else ()), *(_reopen(connection, t, settled) if settled else ())]
     if replay.kind is Kind.FORGET and ids and replay.selection.matching is not None:
         forget_effects(connection, t, replay.selection.matching.handler, ids)
@@ -82,11 +89,16 @@ def queue(connection: Connection, t: Tables, replay: Replay, most: int) -> Batch
 
 
 def _is_in_another(connection: Connection, t: Tables, replay: Replay) -> Any:
-    """Whether another replay that runs has queued the delivery already; what forgets effects does so all the same."""
+    """Whether another replay that runs has had the settled delivery already; what forgets effects does so all the same.
+
+    One that has not been heard of for a minute has lost its process.
+    """
     r, replayed = t.replays.c, t.replayed.c
-    others = list(
-        connection.execute(select(r.id).where(r.state == ReplayState.RUNNING.value, r.id != replay.id)).scalars()
+    heard = cast(r.result["batch_at"].astext, DateTime(timezone=True))
+    running = select(r.id).where(
+        r.state == ReplayState.RUNNING.value, r.id != replay.id, heard > func.clock_timestamp() - HEARD_WITHIN
     )
+    others = list(connection.execute(running).scalars())
     if not others or replay.kind is Kind.FORGET:
         return literal_column("false")
     return there_is(replayed.delivery_id == t.deliveries.c.id, replayed.replay_id.in_(others))

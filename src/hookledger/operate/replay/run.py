@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from hookledger.ledger.failure import is_conflict
+from hookledger.ledger.failure import CANCELLED, is_conflict, sqlstate
 from hookledger.ledger.schema import tables
 from hookledger.operate.replay.pace import Pace
 from hookledger.operate.replay.queue import Batch, queue
@@ -26,6 +26,8 @@ PATIENCE = 5.0
 LEAST_TRIED = 20
 """How many must have been tried before a share of failures says anything."""
 TRIES = 5
+COUNTING = "30s"
+"""How long counting the outcomes may take."""
 CANARY_ENDED = "canary_ended_well"
 
 
@@ -112,8 +114,9 @@ class Run:
             DBAPIError: when the database is away. The replay can be resumed.
         """
         pace = Pace(self._replay.options.rate, time.monotonic())
-        with self._engine.connect() as connection:
-            self._flight = in_flight(connection, self._tables, self._replay, self._most)
+        if self._watches:
+            with self._engine.connect() as connection:
+                self._flight = in_flight(connection, self._tables, self._replay, self._most)
         try:
             while not self._queue_next(pace):
                 pass
@@ -122,6 +125,13 @@ class Run:
         except _Ended as end:
             ended = end
         return self._finish(ended)
+
+    @property
+    def _watches(self) -> bool:
+        """Whether the workers are watched; else all is queued at once, and the run ends."""
+        options = self._replay.options
+        bounds = (options.max_failures, options.max_failed)
+        return bool(options.most_pending or self._in_canary or any(bound is not None for bound in bounds))
 
     @property
     def _most(self) -> int:
@@ -133,10 +143,10 @@ class Run:
         options = self._replay.options
         room = min(options.batch, self._most - len(self._flight)) if options.most_pending else options.batch
         if self._in_canary:
-            room = min(room, self._canary)
-            if not room:
+            if not self._canary:
                 self._wait_for_canary()
                 return False
+            room = min(room, self._canary)
         allowed = pace.allowed(time.monotonic(), room) if room > 0 else 0
         if allowed <= 0:
             self._look()
@@ -148,7 +158,7 @@ class Run:
         pace.took(len(batch.ids))
         self._queued += len(batch.ids)
         self._canary -= len(batch.ids) if self._in_canary else 0
-        if options.most_pending or options.canary or options.max_failures is not None:
+        if self._watches:
             self._flight |= frozenset(batch.ids)
         if batch.ids:
             self._moved = time.monotonic()
@@ -244,9 +254,19 @@ class Run:
         self._stopping.wait(min(seconds, LONGEST_PAUSE))
 
     def _finish(self, ended: _Ended) -> Replay:
+        result: dict[str, Any] = {} if ended.why is None else {"why": ended.why}
         with self._engine.begin() as connection:
-            result: dict[str, Any] = {"outcomes": outcomes(connection, self._tables, self._replay)}
-            if ended.why is not None:
-                result["why"] = ended.why
             change(connection, self._tables, self._replay.id, ended.state, result)
+        self._tell_outcomes(ended.state)
         return find(self._engine, self._schema, self._replay.id)
+
+    def _tell_outcomes(self, state: ReplayState) -> None:
+        """Count what became of all of them, unless that takes too long, and add it to the record."""
+        try:
+            with self._engine.begin() as connection:
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{COUNTING}'")
+                found = outcomes(connection, self._tables, self._replay)
+                change(connection, self._tables, self._replay.id, state, {"outcomes": found})
+        except DBAPIError as error:
+            if sqlstate(error) != CANCELLED:
+                raise

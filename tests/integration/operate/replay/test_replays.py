@@ -329,6 +329,20 @@ def test_b057_twice_at_once_it_is_queued_once(settled: bool, shop: Shop) -> None
     assert shop.dead() == {}
 
 
+def test_what_a_running_replay_has_had_is_not_queued_by_another(shop: Shop) -> None:
+    """Unless that one has not been heard of for so long that its process must be gone."""
+    (id_,) = shop.facts("e1")
+    shop.work()
+    one = shop.begin(of_ids(id_))
+    with shop.pool.begin() as connection:
+        assert queue(connection, tables(SCHEMA), one, 10).ids == (id_,)
+    shop.work()
+    other = Selection(Filter(event_id="e1"), include_settled=True)
+    assert shop.replay(other).queued == 0
+    shop.execute("UPDATE hookledger.replays SET result = jsonb_build_object('batch_at', now() - interval '1 hour')")
+    assert shop.replay(other).queued == 1
+
+
 def test_live_deliveries_come_after_no_more_than_the_bound(shop: Shop) -> None:
     """Of a replay, `most_pending` wait at the most; so many come before a delivery that is received now."""
     bound = 10
@@ -372,6 +386,17 @@ def test_the_canary_goes_first_and_the_others_only_if_it_ends_well(shop: Shop) -
     # Those of the failed canary are dead again, and behind the cursor.
     assert len(shop.dead()) == 3
     assert ended.result["outcomes"] == {"applied": 27, "dead": 3}
+
+
+def test_a_canary_larger_than_the_bound_is_whole(shop: Shop) -> None:
+    shop.facts(*[f"e{number}" for number in range(12)])
+    shop.facts("late", fails=True)
+    shop.facts("last")
+    shop.bury_all()
+    with shop.working():
+        ended = shop.run(shop.begin(canary=13, most_pending=4), patience=60.0)
+    assert (ended.state, ended.queued) == (ReplayState.FAILED, 13)
+    assert set(shop.dead()) == {"late", "last"}
 
 
 @pytest.mark.parametrize("bound", [{"max_failures": 0.05}, {"max_failed": 4}])
