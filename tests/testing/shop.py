@@ -55,7 +55,7 @@ def event(
 SNAPSHOTS = (event(1), event(2), event(3, "saved.deleted"), event(4, resource="s"))
 TIES = (event(1, version=7), event(2, version=7))
 FACTS = (event(1, "added"), event(2, "added"), event(3, "added", resource="s"))
-EVERYTHING = (event(1), event(2, version=1), event(3), event(4, "added"), event(5, "added"), event(6, "saved.deleted"))
+EVERYTHING = (event(1), event(2, version=1), event(3, "added"), event(4, "added"), event(5, "saved.deleted"))
 
 
 def inbox(**retry: Any) -> Inbox:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,24 +12,26 @@ import pytest
 from sqlalchemy import Connection, text
 
 from hookledger import Delivery, Inbox, Reject, Retry, SetupError
-from hookledger.testing import LedgerDatabase, signed
+from hookledger.testing import LedgerDatabase, signed, stage
 from tests.testing import shop
 from tests.testing.shop import SHOP, STATE, event
 
 Check = Callable[..., None]
 
-EXAMPLES = 12
+EXAMPLES = 10
 KINDS = {
     "connection": (shop.save, shop.add),
     "session": (shop.session_save, shop.session_add),
     "async-connection": (shop.asynchronous(shop.save), shop.asynchronous(shop.add)),
     "async-session": (shop.asynchronous_session(shop.session_save), shop.asynchronous_session(shop.session_add)),
+    "both": (shop.asynchronous(shop.save), shop.session_add),
 }
 LOSING = {
     "connection": shop.read_and_write_back,
     "session": shop.session_read_and_write_back,
     "async-connection": shop.asynchronous(shop.read_and_write_back),
     "async-session": shop.asynchronous_session(shop.session_read_and_write_back),
+    "both": shop.read_and_write_back,
 }
 
 
@@ -56,6 +60,8 @@ def test_right_handlers_converge(assert_converges: Check, kind: str) -> None:
 def test_reading_and_writing_back_is_found(assert_converges: Check, kind: str) -> None:
     inbox = shop.inbox()
     inbox.accumulate(SHOP, "added", name="add")(LOSING[kind])
+    if kind == "both":
+        inbox.snapshot(SHOP, "saved*", name="save")(KINDS[kind][0])
     told = found(assert_converges, inbox, shop.FACTS)
     first, second, then = steps(told)
     assert first == "A comes"
@@ -203,6 +209,25 @@ def test_what_cannot_be_tried_is_told(
     assert inbox_client(inbox).post(*one).status == 200
     with pytest.raises(SetupError, match="before anything is posted"):
         assert_converges(inbox, [event(2, "added")], STATE)
+
+
+def test_a_handler_that_does_not_end_is_told(
+    assert_converges: Check, hookledger_database: LedgerDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "SECONDS_A_ROUND", 1.0)
+    inbox, ever, calls = shop.inbox(), threading.Event(), itertools.count()
+
+    @inbox.accumulate(SHOP, "added")
+    def add_then_wait(delivery: Delivery, tx: Connection) -> None:
+        shop.add(delivery, tx)
+        if next(calls) == len(shop.FACTS) * 3:
+            ever.wait()
+
+    with pytest.raises(TimeoutError, match="did not end within 1 s"):
+        assert_converges(inbox, shop.FACTS, STATE)
+    ever.set()
+    with hookledger_database.engine.connect() as connection:
+        assert connection.execute(text("SELECT * FROM sums")).all() == [("all", 0)]
 
 
 def test_a_request_is_a_delivery_and_all_is_as_before(

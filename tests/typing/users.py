@@ -14,6 +14,7 @@ from starlette.routing import Mount
 
 from hookledger import Delivery, Inbox, Reject, Retry, RetryPolicy, github, hmac_source, standard_webhooks, stripe
 from hookledger.receive import IntakeSettings
+from hookledger.testing import InboxClient, LedgerDatabase, WorkReport, assert_converges, run_worker_until_idle, signed
 from hookledger.worker import Worker, WorkerSettings
 from hookledger_flask import receiver
 from hookledger_starlette import Receiver
@@ -55,3 +56,12 @@ with_settings = Receiver(inbox, engine, settings=IntakeSettings(max_body_bytes=1
 flask = Flask(__name__)
 flask.register_blueprint(receiver(inbox, engine), url_prefix="/webhooks")
 worker = Worker(inbox, async_engine, WorkerSettings(slots=2), observe=lambda settled: print(settled.outcome))
+
+
+def a_test(database: LedgerDatabase, client: InboxClient) -> None:
+    assert client.post("shop", {"id": "e1"}, headers={"X-More": "1"}).status == 200
+    report: WorkReport = run_worker_until_idle(database, inbox, now=True)
+    assert report.outcomes["applied"] == 1
+    deliveries = [("shop", {"id": "e1"}), signed(inbox, "acme-github", b"{}", event_type="push")]
+    assert_converges(database, inbox, deliveries, "SELECT 1", reset=lambda: None, examples=10)
+    assert_converges(database, inbox, deliveries, lambda connection: connection.exec_driver_sql("SELECT 1"))

@@ -13,7 +13,7 @@ from hookledger.errors import SetupError
 from hookledger.inbox import Inbox
 from hookledger.testing import report
 from hookledger.testing.databases import LedgerDatabase
-from hookledger.testing.given import Delivered, Given, read_given
+from hookledger.testing.given import Given, read_given
 from hookledger.testing.plan import Plan, once_each, reference_order
 from hookledger.testing.stage import Ended, Stage
 from hookledger.testing.state import ReadState, reader
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 def assert_converges(
     database: LedgerDatabase,
     inbox: Inbox,
-    deliveries: Sequence[Delivered],
+    deliveries: Sequence[Any],
     read_state: ReadState,
     *,
     reset: Callable[[], Any] | None = None,
@@ -142,7 +142,10 @@ class Search:
         )
         @given(plans(len(self._given), self._most_deaths))
         def each_ends_as_its_reference(plan: Plan) -> None:
-            found = self.try_once(plan)
+            try:
+                found = self.try_once(plan)
+            except Exception as error:
+                raise _Broken(error) from error
             if found is not None:
                 self._smallest = found
                 raise _Differs
@@ -151,6 +154,8 @@ class Search:
             each_ends_as_its_reference()
         except _Differs:
             return self._smallest
+        except _Broken as broken:
+            raise broken.error from None
         return None
 
     def try_once(self, plan: Plan) -> Difference | None:
@@ -177,6 +182,14 @@ class Search:
 
 class _Differs(Exception):
     """A sequence ended in another state."""
+
+
+class _Broken(BaseException):
+    """A sequence could not be played. No Exception, for which Hypothesis would look for a smaller sequence."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def _require_empty(database: LedgerDatabase, inbox: Inbox) -> None:

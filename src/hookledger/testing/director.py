@@ -143,6 +143,13 @@ class Observer:
                 return
             time.sleep(PAUSE)
 
+    def end_all(self) -> None:
+        """End all other connections to the database."""
+        self._connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()

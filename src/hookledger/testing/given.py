@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hookledger.errors import HookledgerError, SetupError
@@ -13,9 +13,6 @@ from hookledger.testing.signing import USUAL, as_bytes, signed
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of an inflated body."""
-
-Delivered = Request | tuple[str, Mapping[str, Any] | Sequence[Any] | bytes | str]
-"""A delivery as it is given: (source, event), or a Request of a source, as `signed` makes one."""
 
 
 class Given(NamedTuple):
@@ -37,9 +34,14 @@ class Given(NamedTuple):
         return f"{first.source} {first.event_type} {first.event_id}{others}"
 
 
-def read_given(inbox: Inbox, deliveries: Sequence[Delivered]) -> list[Given]:
+def read_given(inbox: Inbox, deliveries: Sequence[Any]) -> list[Given]:
     """Read deliveries as a receiver does after it has verified them, so that also those can be given that only the
     provider can sign.
+
+    Args:
+        inbox: with their sources.
+        deliveries: each (source, event), or a Request of a source, as `signed` makes one. A list of both has no
+            better type to a type checker.
 
     Raises:
         SetupError: for none at all, for something else than a delivery, for one that carries no event, and for two that
@@ -60,7 +62,7 @@ def read_given(inbox: Inbox, deliveries: Sequence[Delivered]) -> list[Given]:
     return given
 
 
-def _one(inbox: Inbox, number: int, delivery: Delivered) -> Given:
+def _one(inbox: Inbox, number: int, delivery: Any) -> Given:
     request = delivery if isinstance(delivery, Request) else _request(inbox, number, delivery)
     source = inbox.sources.get(request.source)
     if source is None:

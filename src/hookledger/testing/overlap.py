@@ -14,9 +14,9 @@ from hookledger.worker.transaction import HandlerConnection
 PAUSE = 0.001
 LOOK_AFTER = 0.004
 """Seconds without a step of the other worker after which it is looked whether it waits for a lock of this one."""
-GIVE_UP_AFTER = 1.0
+GIVE_UP_AFTER = 10.0
 """Seconds after which both go on: the other waits for something that the server does not know of, such as a lock of
-Python's."""
+Python's. Many more than a step takes on a busy machine."""
 
 
 class Overlap:

@@ -177,6 +177,8 @@ class Stage:
         try:
             self._loop.run(coroutine, SECONDS_A_ROUND)
         except TimeoutError:
+            # Its locks would be in the way of putting the database back.
+            self._observer.end_all()
             raise TimeoutError(
                 f"the handlers did not end within {SECONDS_A_ROUND:g} s: most likely one waits for something outside "
                 "the database that does not come"
