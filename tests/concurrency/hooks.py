@@ -22,7 +22,7 @@ GATE = 815
 
 EXIT_STATUS = 137
 MAX_ATTEMPTS = 3
-"""Of events of the types `exit`, `sleep` and `block`."""
+"""Of events of the types `exit`, `sleep` and `stay`."""
 
 RELEASE = Path(os.environ.get("TEST_RELEASE", "/nonexistent/release"))
 """The file that events of the type `block` wait for."""
@@ -71,6 +71,16 @@ def sleep(delivery: Delivery, tx: Connection) -> None:
     note(delivery, tx)
 
 
+def stay(delivery: Delivery, tx: Connection) -> None:
+    """Stay outside of the database until the test answers the file of this run by another."""
+    tx.execute(_RUN)
+    here = RELEASE.parent / f"run-{time.time_ns()}"
+    here.touch()
+    while not here.with_suffix(".go").exists():
+        time.sleep(0.01)
+    note(delivery, tx)
+
+
 def leave(delivery: Delivery, tx: Connection) -> None:
     """End the process."""
     tx.execute(_RUN)
@@ -115,7 +125,8 @@ def inbox_of(way: Way) -> Inbox:
     inbox.accumulate(SHOP, "wait", name="wait")(way.handler(wait))
     inbox.accumulate(SHOP, "exit", name="exit", retry=few)(way.handler(leave))
     inbox.accumulate(SHOP, "sleep", name="sleep", retry=few)(way.handler(sleep))
-    inbox.accumulate(SHOP, "block", name="block", retry=few)(block_asynchronously if way.async_handlers else block)
+    inbox.accumulate(SHOP, "stay", name="stay", retry=few)(way.handler(stay))
+    inbox.accumulate(SHOP, "block", name="block")(block_asynchronously if way.async_handlers else block)
     inbox.snapshot(SHOP, "hot", name="keep")(way.handler(keep))
     inbox.accumulate(SHOP, "hot", name="cross")(way.handler(cross))
     return inbox

@@ -378,7 +378,11 @@ class Repository:
         except DBAPIError as error:
             if sqlstate(error) not in NO_ADVISORY_LOCKS:
                 raise
-        return len(connection.exec_driver_sql(self.sql.revive_ignored, {"ids": array(delivery_ids)}).all())
+        queued = connection.exec_driver_sql(self.sql.revive_ignored, {"ids": array(delivery_ids)}).scalars().all()
+        if queued:
+            # Between our look and our row it may have been replayed by somebody, failed, and died.
+            connection.exec_driver_sql(self.sql.leave_dead_letters, {"ids": array(queued)})
+        return len(queued)
 
 
 def _backoff(policy: RetryPolicy) -> dict[str, Any]:

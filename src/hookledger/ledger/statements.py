@@ -719,6 +719,11 @@ def revive_ignored(t: Tables) -> ClauseElement:
     )
 
 
+def leave_dead_letters(t: Tables) -> ClauseElement:
+    """Remove dead letters of deliveries that this transaction has made pending."""
+    return delete(t.dead_letters).where(t.dead_letters.c.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
+
+
 @dataclass(frozen=True)
 class Statements:
     """The text of every statement for one schema, with psycopg's named placeholders."""
@@ -747,6 +752,7 @@ class Statements:
     bury: str
     find_ignored: str
     revive_ignored: str
+    leave_dead_letters: str
 
 
 def _compiled(element: ClauseElement) -> str:
