@@ -14,9 +14,10 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.util import await_only
 
-from hookledger.engine import describe
+from hookledger.engine import describe, unreachable
 from hookledger.errors import SetupError
 
 CONFUSED = frozenset({"26000", "42P05"})
@@ -39,6 +40,7 @@ def check_prepared_statements(connection: Connection) -> None:
 
     Raises:
         SetupError: if a pooler has them meet those of another client.
+        DatabaseUnreachable: if the server went away.
     """
     connection.commit()
     driver: Any = connection.connection.driver_connection
@@ -63,13 +65,15 @@ def check_prepared_statements(connection: Connection) -> None:
                     another.execute("DEALLOCATE ALL")
     except psycopg.Error as error:
         if not is_confused(error):
-            raise
+            wrapped = OperationalError("the probe of prepared statements", None, error)
+            raise unreachable(connection.engine.url, wrapped) from error
         raise SetupError(
             f"{describe(connection.engine.url)} is a pooler that hands each transaction to another connection of the "
             f"server, where prepared statements meet those of other clients: {REMEDY}"
         ) from error
     finally:
-        connection.connection.rollback()
+        with contextlib.suppress(psycopg.Error):
+            connection.connection.rollback()
 
 
 def _value(ran: Any) -> Any:
