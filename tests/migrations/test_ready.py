@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Engine, make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from hookledger import engine as engines
 from hookledger import migrate
@@ -19,6 +22,7 @@ from hookledger.ledger import ready
 from hookledger.ledger.ready import check_ready, open_ready, open_ready_asynchronously
 from hookledger.ledger.revision import NEWEST
 from hookledger.ledger.schema import VERSION_TABLE
+from tests.faults.trips import Trip, Trips
 from tests.processes import Child
 
 MakeEngine = Callable[[str | URL], Engine]
@@ -173,3 +177,28 @@ def test_the_version_table_is_the_ledgers_own(empty_engine: Engine) -> None:
     execute(empty_engine, f"UPDATE hookledger.{VERSION_TABLE} SET version_num = 'hookledger_0000'")
     with pytest.raises(SchemaError, match="at hookledger_0000, newer than this"):
         open_ready(empty_engine, "hookledger")
+
+
+def test_a_connection_that_is_cut_during_the_look_is_told_once(
+    empty_engine: Engine, empty_database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At whichever of its steps, before it and after."""
+    migrate.upgrade(empty_engine)
+
+    def cut(trip: Trip) -> None:
+        execute(empty_engine, f"SELECT pg_terminate_backend({trip.backend}, 10000)")
+
+    struck = 0
+    with Trips(empty_database_url) as trips:
+        for before, after in ((cut, None), (None, cut)):
+            for number in range(1, 30):
+                trips.strike_at(number, before=before, after=after)
+                looking = engines.create(trips.url)
+                with contextlib.suppress(DatabaseUnreachable, DBAPIError, psycopg.Error):
+                    open_ready(looking, "hookledger")
+                looking.dispose()
+                if trips.struck is None:
+                    break
+                struck += 1
+    assert struck > 8
+    assert [record.message for record in caplog.records if record.name.startswith("sqlalchemy.pool")] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+import psycopg
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -100,8 +101,13 @@ def open_ready(engine: Engine, schema: str) -> None:
         SetupError: as `check_ready`; or if a pooler is in front of the server in a way that breaks prepared statements.
     """
     with connect(engine) as connection:
-        check_ready(connection, schema)
-        check_prepared_statements(connection)
+        try:
+            check_ready(connection, schema)
+            check_prepared_statements(connection)
+        except (DBAPIError, psycopg.Error):
+            # Nobody needs it again, and a pool that resets one that is lost tells so with a traceback.
+            connection.invalidate()
+            raise
 
 
 async def open_ready_asynchronously(engine: AsyncEngine, schema: str) -> None:
