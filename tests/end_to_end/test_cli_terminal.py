@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import subprocess
+import termios
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,3 +88,53 @@ def test_a_table_on_a_terminal_has_the_numbers_of_the_plain_one(project: Project
 
 def test_no_colour_in_a_table_that_does_not_want_it(project: Project) -> None:
     assert not COLOUR.search(on_a_terminal(project, ["status"], NO_COLOR="1"))
+
+
+def test_the_bytes_of_a_sender_do_not_drive_the_terminal(project: Project, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "WITH payload AS (INSERT INTO hookledger.payloads (headers, body)"
+                ' VALUES (\'[["X-Note", "\\u001b[2J"]]\', :body) RETURNING id, received_at)'
+                " INSERT INTO hookledger.deliveries"
+                " (id, source, event_id, event_type, payload_id, received_at, body_digest)"
+                " OVERRIDING SYSTEM VALUE SELECT 77, 'shop', 'e', :type, id, received_at, '' FROM payload"
+            ),
+            {"body": b"one\x1b]0;title\x07\ntwo", "type": "\x1b[5mblink"},
+        )
+    for arguments in (["show", "77", "--raw"], ["show", "77"], ["deliveries", "77"]):
+        written = STYLE.sub("", on_a_terminal(project, arguments))
+        assert not {"\x1b", "\x07"} & set(written), arguments
+    assert "one\ufffd]0;title\ufffd\r\ntwo" in on_a_terminal(project, ["show", "77", "--raw"])
+
+
+def test_status_is_watched_on_a_screen_of_its_own(project: Project) -> None:
+    outer, inner = pty.openpty()
+    written = b""
+    try:
+        process = subprocess.Popen(
+            [str(COMMAND), "status", "--watch", "--every", "0.1"],
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            env=project.environment({"TERM": "xterm-256color"}),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(inner)
+        while written.count(b"Ctrl-C ends it") < 2:
+            written += os.read(outer, 65536)
+        os.write(outer, b"\x03")
+        try:
+            while more := os.read(outer, 65536):
+                written += more
+        except OSError:
+            pass
+        assert process.wait() == 130
+    finally:
+        os.close(outer)
+    text_written = written.decode()
+    assert text_written.startswith("\x1b[?1049h")
+    assert text_written.count("\x1b[H\x1b[2J") >= 2
+    assert "\x1b[?1049l" in text_written
+    assert "Traceback" not in text_written
