@@ -53,6 +53,7 @@ def inbox_of(way: Way, **retry: Any) -> Inbox:
     return inbox
 
 
-# So few attempts that an outage which charges anybody soon makes a dead letter.
-sync = inbox_of(WAYS[0], max_attempts=2, first_delay=0.2)
-asynchronous = inbox_of(WAYS[2], max_attempts=2, first_delay=0.2)
+# So few attempts that outages which charge anybody each time make a dead letter. One that lasts for longer than the 5
+# seconds of a claim may cost an attempt, where another worker is back sooner than the one that had claimed.
+sync = inbox_of(WAYS[0], max_attempts=5, first_delay=0.2)
+asynchronous = inbox_of(WAYS[2], max_attempts=5, first_delay=0.2)
