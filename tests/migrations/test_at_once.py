@@ -105,9 +105,9 @@ def test_b062_when_the_one_that_works_is_killed_another_begins_anew(
 ) -> None:
     """It is killed in the command of that number, and what waits for it makes the whole schema."""
     environment = {"DATABASE_URL": empty_database_url}
+    with empty_engine.begin() as connection:
+        connection.exec_driver_sql(HOLD_UP.format(number=number, gate=GATE))
     with empty_engine.connect() as connection:
-        connection.connection.dbapi_connection.execute(HOLD_UP.format(number=number, gate=GATE))  # type: ignore[union-attr]
-        connection.commit()
         connection.execute(select(func.pg_advisory_xact_lock(GATE)))
         database = connection.execute(text("SELECT oid FROM pg_database WHERE datname = current_database()")).scalar()
 
