@@ -59,10 +59,11 @@ def backfill(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Run a new handler over old deliveries: those that it matches and has no effect of.
+    """Run a new handler over old deliveries.
 
-    The other handlers of a delivery are not run again. Deploy the handler to your workers first: they run it.
-    Plan, bar, canary, stop and resume are those of `hookledger replay`.
+    It takes those that the handler matches and has no effect of. The other handlers of a delivery are not run
+    again. Deploy the handler to your workers first: they run it. Plan, bar, canary, stop and resume are those of
+    `hookledger replay`.
 
     Example: hookledger backfill add_revenue --inbox hooks:inbox --since 30d
     """

@@ -45,10 +45,11 @@ def rebuild(
     database_url: DatabaseUrl = None,
     debug: Debug = False,
 ) -> None:
-    """Run all stored deliveries of a handler into a shadow schema; nothing live is touched.
+    """Run a handler's deliveries into a shadow schema.
 
-    The handler's returned states go into a ledger in that schema, and its own tables are looked for there. What it
-    does outside the database is done again. Drop the schema when you have seen enough.
+    All that are stored, and nothing live is touched. The handler's returned states go into a ledger in that schema,
+    and its own tables are looked for there. What it does outside the database is done again. Drop the schema when
+    you have seen enough.
 
     Example: hookledger rebuild keep_order --into rebuilt --inbox hooks:inbox --copy-table orders --diff
     """

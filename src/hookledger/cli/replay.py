@@ -100,10 +100,11 @@ def replay(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Make dead deliveries pending again, or settled ones if you say so.
+    """Make dead deliveries, or settled ones, pending again.
 
-    It shows a plan and asks first. The worker then decides: what has its effect is not done again, and what is older
-    than the watermark stays stale. Safe to press twice; Ctrl-C ends it after the batch, --resume goes on.
+    Settled ones only if you say so. It shows a plan and asks first. The worker then decides: what has its effect is
+    not done again, and what is older than the watermark stays stale. Safe to press twice; Ctrl-C ends it after the
+    batch, --resume goes on.
 
     Example: hookledger replay --fingerprint 3f2a9c01d4e5b678 --canary 10 --max-failures 5%
     """

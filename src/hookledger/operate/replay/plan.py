@@ -15,6 +15,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    any_,
     bindparam,
     case,
     cast,
@@ -223,33 +224,43 @@ def groups(t: Tables, selection: Selection) -> Select[Any]:
         .cte("chosen")
         .prefix_with("MATERIALIZED")
     )
-    c = chosen.c
     done = func.array(
         select(effect.handler)
-        .where(effect.source == c.source, effect.event_id == c.event_id)
+        .where(effect.source == chosen.c.source, effect.event_id == chosen.c.event_id)
         .order_by(effect.handler)
         .scalar_subquery()
     )
+    looked_up = select(*chosen.c, done.label("done")).cte("looked_up").prefix_with("MATERIALIZED")
+    c = looked_up.c
     names = (
         func.unnest(bindparam("snapshots", type_=TEXTS))
         .table_valued(column("name", Text), name="snapshot")
         .render_derived()
     )
-    newer = exists().where(
-        state.handler == names.c.name,
-        state.source == c.source,
-        state.resource == c.resource,
-        func.cardinality(state.version) == func.cardinality(c.version),
-        tuple_(state.version, state.delivery_id) > tuple_(c.version, c.id),
+    left = ~(names.c.name == any_(c.done))
+    if selection.kind is Kind.FORGET and selection.matching is not None:
+        left |= names.c.name == selection.matching.handler
+    newer = (
+        exists()
+        .where(
+            state.handler == names.c.name,
+            state.source == c.source,
+            state.resource == c.resource,
+            func.cardinality(state.version) == func.cardinality(c.version),
+            tuple_(state.version, state.delivery_id) > tuple_(c.version, c.id),
+        )
+        .correlate(looked_up, names)
     )
-    below = func.array(select(names.c.name).where(newer).order_by(names.c.name).scalar_subquery())
+    below = func.array(
+        select(names.c.name).where(left, newer).order_by(names.c.name).correlate(looked_up).scalar_subquery()
+    )
     ordered = and_(c.resource.is_not(None), c.version.is_not(None))
     there = has_bytes(t, c.received_at, c.payload_id, c.id)
     columns = (
         c.source,
         c.event_type,
         c.dead,
-        done.label("done"),
+        c.done,
         case((ordered, below), else_=cast(literal_column("'{}'"), TEXTS)).label("below"),
         there.label("there"),
     )

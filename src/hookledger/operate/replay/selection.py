@@ -147,7 +147,7 @@ class Selection:
         if matching.event_types and "*" not in matching.event_types:
             conditions.append(or_(*[and_(*_typed(pattern, t)) for pattern in matching.event_types]))
         names = matching.names if self.kind is Kind.BACKFILL else (matching.handler,)
-        has_effect = exists().where(effect.source == d.source, effect.event_id == d.event_id, effect.handler.in_(names))
+        has_effect = there_is(effect.source == d.source, effect.event_id == d.event_id, effect.handler.in_(names))
         conditions.append(~has_effect if self.kind is Kind.BACKFILL else has_effect)
         return conditions
 

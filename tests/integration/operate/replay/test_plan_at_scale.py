@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from hookledger.ledger.schema import tables
-from hookledger.ledger.statements import DIALECT
 from hookledger.operate.filters import Filter, State
 from hookledger.operate.replay import Kind, Matching, Selection, make_plan
 from hookledger.operate.replay.plan import CHUNK, groups
@@ -49,14 +47,19 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def explain(shop: Shop, selection: Selection) -> list[dict[str, Any]]:
-    compiled = groups(tables(SCHEMA), selection).compile(dialect=DIALECT, compile_kwargs={"render_postcompile": True})
-    values = compiled.construct_params({"after": CHUNK, "until": MANY, "snapshots": ["save"]})
+    """The nodes of the plan of the statement that reads a page."""
+    statement = groups(tables(SCHEMA), selection)
+    seen: list[tuple[str, Any]] = []
     with shop.pool.connect() as connection:
         connection.execute(text("SET jit = off"))
+        event.listen(
+            connection, "before_cursor_execute", lambda _, cursor, sql, values, *more: seen.append((sql, values))
+        )
+        connection.execute(statement, {"after": CHUNK, "until": MANY, "snapshots": ["save"]})
+        ((sql, values),) = seen
         driver: Any = connection.connection.driver_connection
-        (found,) = driver.execute(f"EXPLAIN (FORMAT JSON) {compiled}", values).fetchone()
-    explained = found if isinstance(found, list) else json.loads(found)
-    return list(nodes(explained[0]["Plan"]))
+        ((top,),) = driver.execute(f"EXPLAIN (FORMAT JSON) {sql}", values).fetchone()
+    return list(nodes(top["Plan"]))
 
 
 SELECTIONS = {

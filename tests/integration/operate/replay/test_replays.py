@@ -32,7 +32,7 @@ from hookledger.operate.replay.queue import queue
 from hookledger.operate.replay.run import LEAST_TRIED, Progress
 from hookledger.operate.replay.standing import standings
 from hookledger.retry import RetryPolicy
-from tests.outcomes import SHOP
+from tests.outcomes import SHOP, document
 from tests.processes import wait_until
 from tests.replaying import SCHEMA, Shop, of_ids
 
@@ -142,6 +142,20 @@ def test_b054_even_if_what_was_done_is_forgotten(knows_handlers: bool, shop: Sho
     shop.work()
     assert shop.states() == before
     assert shop.outcomes_of("save") == {"v1": "stale", "v2": "stale", "v3": "applied"}
+
+
+@pytest.mark.parametrize("knows_handlers", [True, False])
+def test_b054_a_plan_asks_for_each_resource_whether_there_is_a_newer_one(knows_handlers: bool, shop: Shop) -> None:
+    for resource, version in (("a", 1), ("b", 5), ("c", 3)):
+        shop.record(document(f"dead-{resource}", resource, version, fails=True))
+    shop.facts("fact", fails=True)
+    shop.work()
+    for resource, version in (("a", 2), ("b", 2)):
+        shop.record(document(f"new-{resource}", resource, version))
+    shop.work()
+    assert len(shop.dead()) == 4
+    plan = shop.plan(inbox=shop.inbox if knows_handlers else None)
+    assert numbers(plan) == {"dead": 4, "run": 3, "stale": 1, "left_settled": 2}
 
 
 @pytest.mark.parametrize("knows_handlers", [True, False])
