@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +18,9 @@ from hookledger.testing.stage import Ended, Stage
 from hookledger.testing.state import ReadState, reader
 
 EXAMPLES = 100
-SHRINK_SECONDS = 10.0
+MOST_SHRINKS = 150
+"""Sequences that are played to make the first one smaller that was found: a number and no time, so that what is found
+does not depend on the machine."""
 LEAST_ATTEMPTS = 2
 """The first crash never makes a dead letter, whatever the policy says (D10)."""
 
@@ -103,7 +104,7 @@ class Search:
         self._references: dict[tuple[int, ...], Ended] = {}
         self._known: dict[Plan, Difference | None] = {}
         self._smallest: Difference | None = None
-        self._found_at: float | None = None
+        self._left = MOST_SHRINKS
 
     @property
     def tried(self) -> int:
@@ -162,15 +163,14 @@ class Search:
         """Play a sequence, unless that was done before, and compare how it ends."""
         if plan in self._known:
             return self._known[plan]
-        if self._found_at is not None and time.monotonic() - self._found_at > SHRINK_SECONDS:
-            # Small enough: what was found is not made smaller any more.
-            return None
+        if self._smallest is not None:
+            if not self._left:
+                return None
+            self._left -= 1
         order = reference_order(plan.arrivals, self._tied)
         reference = self._reference(order)
         ended = self._stage.play(plan)
         found = None if ended.is_as(reference) else Difference(plan, ended, order, reference)
-        if found is not None and self._found_at is None:
-            self._found_at = time.monotonic()
         self._known[plan] = found
         return found
 

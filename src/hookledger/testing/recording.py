@@ -52,9 +52,9 @@ class Recorder:
             requests: that have verified.
             days_apart_from: how many came before them, if a day and some hours are to lie between arrivals.
         """
-        with self._engine.begin() as connection:
-            for position, accepted in enumerate(requests):
-                later = None if days_apart_from is None else APART * (days_apart_from + position + 1)
+        for position, accepted in enumerate(requests):
+            later = None if days_apart_from is None else APART * (days_apart_from + position + 1)
+            with self._engine.begin() as connection:
                 self._record(connection, accepted, later)
 
     def tied(self, inbox: Inbox, given: Sequence[Given]) -> list[frozenset[int]]:
