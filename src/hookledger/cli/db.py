@@ -139,9 +139,10 @@ def partitions(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Make the partitions of the payloads ahead, and show all of them.
+    """Make the partitions of the payloads ahead.
 
-    Workers do so by themselves if their role owns the tables. If not, run this as the owner, once a week.
+    All of them are shown. Workers do so by themselves if their role owns the tables. If not, run this as the owner,
+    once a week.
     """
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.retention.brief import Patience
