@@ -139,7 +139,7 @@ def partitions(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Make the partitions of the payloads ahead, and show all of them.
+    """Make partitions of the payloads ahead, and show them.
 
     Workers do so by themselves if their role owns the tables. If not, run this as the owner, once a week.
     """

@@ -47,10 +47,11 @@ def erase(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Erase body, headers, state and error texts of deliveries, for good.
+    """Erase for good what deliveries said.
 
-    The key, the digest, the outcomes and the watermark stay, so that a copy that comes later is known. What is pending
-    is left, and told: erase it again once it is settled. Run it as the owner of the tables.
+    That is body, headers, state and the texts of errors. The key, the digest, the outcomes and the watermark stay, so
+    that a copy that comes later is known. What is pending is left, and told: erase it again once it is settled. Run it
+    as the owner of the tables.
 
     Exit status: 0 done, 1 failed or declined, 2 wrong use, 3 nothing matches, 5 something is pending and was left.
 

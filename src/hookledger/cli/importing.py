@@ -43,10 +43,11 @@ def import_file(
     database_url: DatabaseUrl = None,
     debug: Debug = False,
 ) -> None:
-    """Let in captured requests, each with the time at which it came, marked as imported.
+    """Let in captured requests, with the times they came.
 
-    They are verified with the present and the previous secrets of the inbox, however old they are. What the ledger has
-    already stays as it is, so that a file can be imported again, or to its end after an interruption.
+    They are marked as imported, and verified with the present and the previous secrets of the inbox, however old they
+    are. What the ledger has already stays as it is, so that a file can be imported again, or to its end after an
+    interruption.
 
     Exit status: 0 done, 1 failed or nothing could be imported, 2 wrong use, 5 some lines were left out.
 

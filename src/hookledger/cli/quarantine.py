@@ -85,7 +85,7 @@ def show(
     schema: Schema = "hookledger",
     debug: Debug = False,
 ) -> None:
-    """Show one refused request: why, its headers with secrets masked, and its body."""
+    """Show one refused request, its secrets masked."""
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.quarantine import one
@@ -122,10 +122,11 @@ def release(
     database_url: DatabaseUrl = None,
     debug: Debug = False,
 ) -> None:
-    """Verify refused requests again with the secrets of today, and let in those that do.
+    """Verify refused requests again, and let them in.
 
-    They come in by the door of the receiver, with the time at which they came, from which their age counts too. What
-    the sender has sent again meanwhile is known, and nothing of it changes.
+    The secrets of today count; what does not verify with them is left. They come in by the door of the receiver, with
+    the time at which they came, from which their age counts too. What the sender has sent again meanwhile is known, and
+    nothing of it changes.
 
     Exit status: 0 all are in, 1 none is or declined, 2 wrong use, 3 nothing matches, 5 some are.
 
@@ -214,7 +215,7 @@ def discard(
 def build(markup: Literal["rich"] | None) -> typer.Typer:
     """The group of commands."""
     group = typer.Typer(
-        help="Look at refused requests that were kept, let them in, or discard them.",
+        help="Look at refused requests, let them in, discard them.",
         invoke_without_command=True,
         rich_markup_mode=markup,
     )
