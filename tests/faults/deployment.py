@@ -155,12 +155,20 @@ class Deployment:
         self.processes.append(process)
         return process
 
-    def start(self, workers: int = 2) -> None:
-        """Start the receiver and so many workers."""
+    def start(self, workers: int = 2, *, direct: bool = True) -> None:
+        """Start the receiver and so many workers.
+
+        Args:
+            workers: how many.
+            direct: whether their connections can be told apart in the server, as those of a pooler cannot; then wait
+                until they are past their start: a worker that finds no server in it says so and ends.
+        """
         self.start_receiver()
         started = [self.start_worker(wait=False) for _ in range(workers)]
         for worker in started:
             worker.wait_for_output("worker ready")
+        if direct:
+            wait_until(lambda: self.listeners() == workers)
 
     def post(self, event: Event) -> int:
         """Send an event, and note it; the status of the answer."""

@@ -37,7 +37,7 @@ def test_b041_it_works_with_the_documented_setting(
     deploy: Deploy, database_url: str, pooled_url: str, inbox: str
 ) -> None:
     deployment = deploy(database_url, with_the_setting(pooled_url), inbox=inbox)
-    deployment.start()
+    deployment.start(direct=False)
     with deployment.sending() as senders:
         senders.at(EVENTS, lambda: None)
     assert deployment.expect_balanced().unique >= EVENTS
