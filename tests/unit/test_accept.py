@@ -85,7 +85,8 @@ def test_b026_without_an_id_the_bytes_are_the_key(event_id: Any) -> None:
 def test_b026_equal_items_without_an_id_are_different_events() -> None:
     items = [Event(None, "a", content=b"x"), Event(" ", "a", content=b"y"), Event("", "b", content=b"x")]
     first = accepted(giving(*items), b"[]").events
-    assert [event.event_id for event in first] == [sha256(b"x"), sha256(b"y"), sha256(b"x") + "/2"]
+    x, y = f"{sha256(b'x')}/item", f"{sha256(b'y')}/item"
+    assert [event.event_id for event in first] == [x, y, f"{x}/2"]
     assert [event.position for event in first] == [0, 1, 2]
     assert [event.event_id for event in accepted(giving(*items), b"[]").events] == [event.event_id for event in first]
 

@@ -130,10 +130,12 @@ def _one(
     event_id = storable.identifier(event.event_id)
     if event_id is None:
         # Without an id from the sender, or with a blank one, the bytes are the key: a repeated request is the
-        # same event, and equal items of one request are different ones.
+        # same event, and equal items of one request are different ones. An item is not the request that is
+        # nothing but its bytes, which may well be one that cannot be read.
         seen[digest] += 1
         times = seen[digest]
-        event_id = f"sha256:{digest.hex()}" if times == 1 else f"sha256:{digest.hex()}/{times}"
+        named = f"sha256:{digest.hex()}" if event.content is None else f"sha256:{digest.hex()}/item"
+        event_id = named if times == 1 else f"{named}/{times}"
     resource = storable.identifier(event.resource)
     try:
         version = version_text(read_version(event.version))

@@ -12,7 +12,7 @@ from hookledger.inbox import Inbox
 from hookledger.sources import github
 from tests.integration.receive.conftest import MakeReceiving
 from tests.ledger import Ledger
-from tests.receiving import Receiving, event, shop, signed
+from tests.receiving import Receiving, event, many, shop, signed
 
 
 def test_b021_the_same_id_at_two_sources_is_two_events(make_receiving: MakeReceiving, ledger: Ledger) -> None:
@@ -147,6 +147,17 @@ def test_b026_the_same_bytes_without_an_id_are_the_same_event(receiving: Receivi
     assert [receiving.post(signed(shop(), body)).status for _ in range(2)] == [200, 200]
     assert ledger.count("deliveries") == 1
     assert ledger.count("redeliveries") == 1
+
+
+def test_b026_a_body_is_no_copy_of_an_item_with_the_same_bytes(receiving: Receiving, ledger: Ledger) -> None:
+    """Found by fuzzing: a body that could not be read was answered with 2xx as a copy of an item, and not stored."""
+    bodies = [b"[5]", b"5"]
+    for body in bodies:
+        assert receiving.post(signed(many(), body)).status == 200
+    assert [row.body for row in ledger.deliveries()] == bodies
+    assert [dead.reason for dead in ledger.dead()] == ["unreadable"] * 2
+    assert ledger.redeliveries() == []
+    assert ledger.consistent()
 
 
 def test_copies_that_come_together_are_one_event(receiving: Receiving, ledger: Ledger) -> None:
