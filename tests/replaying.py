@@ -24,7 +24,8 @@ _MAIL = text("INSERT INTO mails (event_id) VALUES (:event)")
 
 
 class Shop(Ledger):
-    """A ledger with two handlers: `add` counts facts and sends a mail for each, `save` keeps things.
+    """A ledger with two handlers: `add` counts facts and sends a mail for each, `save` keeps things. Its workers do not
+    revive by themselves what was ignored.
 
     A document that says `fails` is given up until the handlers are mended; one that says `waits` waits for an hour.
 
@@ -78,7 +79,7 @@ class Shop(Ledger):
 
     def work(self, inbox: Inbox | None = None, **settings: Any) -> None:
         """Run a worker until nothing is due."""
-        worker = Worker(inbox or self.inbox, self.pool, WorkerSettings(**{"slots": 1, **settings}))
+        worker = Worker(inbox or self.inbox, self.pool, WorkerSettings(**{"slots": 1, "revive_ignored": 0, **settings}))
         asyncio.run(worker.run_until_idle())
 
     @contextmanager

@@ -127,7 +127,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(project: Project, ledger: 
 def test_without_a_terminal_it_wants_yes(project: Project, ledger: Ledger, run: Run) -> None:
     done = run("replay")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: there is no terminal to ask on")
+    assert done.stderr.splitlines()[-1].startswith("error: this changes the ledger")
     assert "--yes" in done.stderr
     assert pending(ledger) == set()
     done = run(
