@@ -32,6 +32,7 @@ from hookledger.testing.state import plain
 from hookledger.worker import Settled, Worker, WorkerSettings
 
 SECONDS_A_ROUND = 60.0
+LEAVE_SECONDS = 10.0
 LARGEST_BATCH = 500
 MOST_PASSES = 25
 """How often what failed is tried again at the end, if its policy allows as much."""
@@ -88,6 +89,7 @@ class Stage:
         self.recorder = Recorder(database.engine, inbox.schema)
         self._open = ExitStack()
         self._settled: list[Settled] = []
+        self._working: list[Worker] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as opening:
@@ -177,7 +179,11 @@ class Stage:
         try:
             self._loop.run(coroutine, SECONDS_A_ROUND)
         except TimeoutError:
-            # Its locks would be in the way of putting the database back.
+            # Their locks would be in the way of putting the database back.
+            for worker in list(self._working):
+                worker.stop(now=True)
+            with contextlib.suppress(TimeoutError):
+                self._loop.run(self._left(), LEAVE_SECONDS)
             self._observer.end_all()
             raise TimeoutError(
                 f"the handlers did not end within {SECONDS_A_ROUND:g} s: most likely one waits for something outside "
@@ -186,7 +192,16 @@ class Stage:
 
     async def _one(self, who: int, batch: int) -> None:
         settings = WorkerSettings(slots=1, batch=batch, time_budget=NEVER_EARLY, grace=0, listen=False)
-        await Worker(self._inbox, self._engines[who], settings, observe=self._settled.append).run_until_idle()
+        worker = Worker(self._inbox, self._engines[who], settings, observe=self._settled.append)
+        self._working.append(worker)
+        try:
+            await worker.run_until_idle()
+        finally:
+            self._working.remove(worker)
+
+    async def _left(self) -> None:
+        while self._working:  # noqa: ASYNC110
+            await asyncio.sleep(PAUSE)
 
     async def _two(self, overlap: Overlap, waiting: int) -> None:
         async def work(who: int, batch: int) -> None:
