@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-import psycopg
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -104,10 +103,15 @@ def open_ready(engine: Engine, schema: str) -> None:
         try:
             check_ready(connection, schema)
             check_prepared_statements(connection)
-        except (DBAPIError, psycopg.Error):
+        finally:
             # Nobody needs it again, and a pool that resets one that is lost tells so with a traceback.
-            connection.invalidate()
-            raise
+            if _is_lost(connection):
+                connection.invalidate()
+
+
+def _is_lost(connection: Connection) -> bool:
+    """Whether the driver has noticed that its connection is gone."""
+    return not connection.invalidated and bool(getattr(connection.connection.driver_connection, "closed", False))
 
 
 async def open_ready_asynchronously(engine: AsyncEngine, schema: str) -> None:
