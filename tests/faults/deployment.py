@@ -98,7 +98,7 @@ class Forking:
         log = self._folder / f"{role}-{number}"
         asked = Wanted(role, url, log=str(log), **{"inbox": "sync", **wanted})
         self._child.send(asked.line)
-        lines = wait_until(lambda: self._lines(number))
+        lines = wait_until(lambda: self._lines(number)) or []
         _, pid, port = lines[number].split()
         return Process(asked, int(pid), int(port))
 

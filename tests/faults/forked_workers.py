@@ -32,7 +32,7 @@ async def use(engine: Any) -> set[int]:
 
 def main(url: str, inbox: str) -> None:
     """Fork, wait, and use what was there before."""
-    engine: Any = create(url, asynchronous=inbox == "asynchronous")
+    engine: Any = create(url, asynchronous=True) if inbox == "asynchronous" else create(url)
     loop = asyncio.new_event_loop()
     before = loop.run_until_complete(use(engine))
     worker = Worker(getattr(hooks, inbox), engine, WorkerSettings(slots=2, batch=10))

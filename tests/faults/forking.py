@@ -60,7 +60,7 @@ class Wanted:
 
 def receive(wanted: Wanted, listener: socket.socket) -> None:
     """Serve the receiver until the process is ended."""
-    engine: Any = create(wanted.url, asynchronous=wanted.inbox == "asynchronous")
+    engine: Any = create(wanted.url, asynchronous=True) if wanted.inbox == "asynchronous" else create(wanted.url)
     app = Starlette(routes=[Mount(PREFIX, Receiver(getattr(hooks, wanted.inbox), engine))])
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[listener])

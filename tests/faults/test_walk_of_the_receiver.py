@@ -71,7 +71,7 @@ class Walk:
         assert LEAST_STEPS <= self.steps < MOST_STEPS - 1
 
     def _send(self, receiving: Receiving, request: Request) -> None:
-        statuses = []
+        statuses: list[int] = []
         while not statuses or statuses[-1] != 200:
             statuses.append(receiving.post(request).status)
             assert len(statuses) <= TRIES, (statuses, self._trips.struck)
