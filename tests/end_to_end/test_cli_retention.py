@@ -194,4 +194,5 @@ def test_quarantine_is_looked_at_and_let_in(project: Project, ledger: Ledger) ->
     assert (declined, "unauthenticated data" in shown) == (1, True)
     let_in, shown = typed(project, "unverified", "quarantine", "release", "hooks:inbox", str(forged), "--unverified")
     assert let_in == 0, shown
-    assert ledger.value("SELECT count(*) FROM hookledger.dead_letters") == 1
+    marked = "SELECT count(*) FROM hookledger.imported WHERE origin LIKE 'quarantine %, not verified'"
+    assert ledger.value(marked) == 1

@@ -118,7 +118,9 @@ def read_partitions(connection: Connection, schema: str) -> list[Partition]:
         connection: in a transaction of `Patience`, which has times written in UTC.
         schema: of the ledger.
     """
-    found = [_partition(*row) for row in connection.execute(_PARTITIONS, {"schema": schema})]
+    rows = connection.execute(_PARTITIONS, {"schema": schema}).all()
+    # One that somebody drops at this moment has no bounds any more.
+    found = [_partition(name, bound, size) for name, bound, size in rows if bound is not None]
     first = datetime.min.replace(tzinfo=UTC)
     return sorted(found, key=lambda each: (each.is_default, each.start or first, each.name))
 

@@ -81,7 +81,7 @@ def run_time_engine(ledger: Ledger, database_url: str) -> Iterator[Engine]:
     for statement in grants("hookledger", role).split(";\n"):
         if statement.strip():
             ledger.execute(statement)
-    engine = create_engine(database_url, connect_args={"options": f'-c role="{role}"'})
+    engine = create_engine(database_url, connect_args={"options": f"-c role={role}"})
     yield engine
     engine.dispose()
     ledger.execute(f'DROP OWNED BY "{role}"')
