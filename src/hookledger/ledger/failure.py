@@ -71,6 +71,12 @@ def is_conflict(error: BaseException) -> bool:
     return sqlstate(error) in CONFLICTS
 
 
+def is_rerouted(error: BaseException) -> bool:
+    """Whether a row was refused because a partition for it was attached just now: a new try finds that one. Met by a
+    statement of ours; no table of ours has another check."""
+    return sqlstate(error) == "23514"
+
+
 def is_outage(error: BaseException) -> bool:
     """Whether the database, and not the work given to it, is the cause. Met by one of our own statements."""
     if isinstance(error, PoolTimeout | OSError):

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from hookledger.errors import Unavailable
-from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage, is_unmigrated
+from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage, is_rerouted, is_unmigrated
 from hookledger.ledger.pooler import REMEDY, is_confused
 from hookledger.ledger.repository import Repeated, Repository
 from hookledger.receive.announce import announce
@@ -171,7 +171,7 @@ class Committer:
                 if not left:
                     raise
             except DBAPIError as error:
-                if not left or not (is_conflict(error) or error.connection_invalidated):
+                if not left or not (is_conflict(error) or is_rerouted(error) or error.connection_invalidated):
                     raise
         raise AssertionError("unreachable")
 
