@@ -89,7 +89,8 @@ class Way:
             observe: the worker's.
             settings: those of the worker that differ from the default.
         """
-        chosen = WorkerSettings(**settings)
+        # What the tests do in the worker's loop may wait for the locks of partitions that it makes from there.
+        chosen = WorkerSettings(**{"make_partitions": False, **settings})
 
         async def run() -> None:
             used = engine() if engine else self.engine(database_url, chosen.slots)

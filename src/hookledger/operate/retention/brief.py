@@ -46,6 +46,8 @@ class Patience:
     Args:
         lock: seconds that it waits for a lock.
         statement: seconds that one statement of it may take.
+        idle: seconds that the server waits for its next statement before it ends the connection, and so its locks.
+            Others of this process may wait for them in a way that keeps the next statement from being sent.
         tries: how often it is tried.
         pause: seconds between two tries.
         sleep: how to wait; an asynchronous caller gives one that lets its loop go on.
@@ -54,6 +56,7 @@ class Patience:
 
     lock: float = 0.2
     statement: float = 1.0
+    idle: float = 2.0
     tries: int = 20
     pause: float = 0.3
     sleep: Callable[[float], None] = time.sleep
@@ -102,10 +105,15 @@ class Patience:
                 text(
                     "SELECT pg_catalog.set_config('lock_timeout', :lock, true),"
                     " pg_catalog.set_config('statement_timeout', :statement, true),"
+                    " pg_catalog.set_config('idle_in_transaction_session_timeout', :idle, true),"
                     " pg_catalog.set_config('TimeZone', 'UTC', true),"
                     " pg_catalog.set_config('DateStyle', 'ISO, YMD', true)"
                 ),
-                {"lock": f"{self.lock * 1000:.0f}ms", "statement": f"{self.statement * 1000:.0f}ms"},
+                {
+                    "lock": f"{self.lock * 1000:.0f}ms",
+                    "statement": f"{self.statement * 1000:.0f}ms",
+                    "idle": f"{self.idle * 1000:.0f}ms",
+                },
             )
             yield connection
 

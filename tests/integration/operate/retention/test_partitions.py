@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from hookledger import SetupError
@@ -54,6 +55,17 @@ def test_what_is_received_then_lies_in_the_partition_of_its_week(ledger: Ledger)
 
     assert holds(ledger, name) == ["e1"]
     assert holds(ledger, "payloads_default") == []
+
+
+def test_who_cannot_go_on_lets_go_of_the_locks(ledger: Ledger) -> None:
+    """As in a process whose event loop waits for the lock that only the loop could give up."""
+    patience = Patience(idle=0.1)
+    with pytest.raises(DBAPIError), patience.transaction(ledger.engine) as connection:
+        connection.execute(text("LOCK TABLE hookledger.payloads_default IN ACCESS EXCLUSIVE MODE"))
+        ledger.record(document("e1"))
+        connection.execute(text("SELECT 1"))
+
+    assert holds(ledger, "payloads_default") == ["e1"]
 
 
 def test_a_week_of_which_the_default_partition_has_payloads_is_left_to_it(ledger: Ledger) -> None:
