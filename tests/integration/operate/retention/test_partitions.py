@@ -59,12 +59,15 @@ def test_what_is_received_then_lies_in_the_partition_of_its_week(ledger: Ledger)
 
 def test_who_cannot_go_on_lets_go_of_the_locks(ledger: Ledger) -> None:
     """As in a process whose event loop waits for the lock that only the loop could give up."""
-    patience = Patience(idle=0.1)
-    with pytest.raises(DBAPIError), patience.transaction(ledger.engine) as connection:
-        connection.execute(text("LOCK TABLE hookledger.payloads_default IN ACCESS EXCLUSIVE MODE"))
-        ledger.record(document("e1"))
-        connection.execute(text("SELECT 1"))
 
+    def lock_and_wait() -> None:
+        with Patience(idle=0.1).transaction(ledger.engine) as connection:
+            connection.execute(text("LOCK TABLE hookledger.payloads_default IN ACCESS EXCLUSIVE MODE"))
+            ledger.record(document("e1"))
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(DBAPIError):
+        lock_and_wait()
     assert holds(ledger, "payloads_default") == ["e1"]
 
 
