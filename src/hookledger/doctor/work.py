@@ -64,7 +64,7 @@ def dead_letters(connection: Connection, subject: Subject) -> Iterator[Finding]:
             Severity.NOTE,
             "dead-letters",
             f"{total}{' or more' if total == COUNTED else ''} deliveries were given up in the last hour ({reasons})",
-            "mend what their errors tell, then have them sent again or replay them",
+            "look at them with `hookledger dead`, mend what their errors tell, then run them with `hookledger replay`",
         )
 
 
@@ -82,7 +82,8 @@ def partitions(connection: Connection, subject: Subject) -> Iterator[Finding]:
             "partitions",
             "there is no partition of payloads for tomorrow, so they will go to the default one, which retention can "
             "empty only row by row",
-            "make partitions ahead, if you mean to drop payloads by their age",
+            "run `hookledger db partitions` as the owner of the tables, once a week; workers of that role do so "
+            "by themselves",
         )
     # By its size: a role needs no right on a partition, and may have none.
     for partition in found:
@@ -90,8 +91,9 @@ def partitions(connection: Connection, subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 Severity.NOTE,
                 "partitions",
-                f"there are payloads in {partition.relname}: no partition can be made for their days",
-                "make partitions ahead, and move these rows into partitions of their days",
+                f"there are payloads in {partition.relname}: retention deletes them row by row, and their weeks get "
+                "no partition",
+                "leave those that were imported or that a prune has moved; else run `hookledger db partitions`",
             )
 
 
