@@ -37,7 +37,7 @@ from hookledger.cli import (
     worker,
 )
 from hookledger.cli.errors import FAILED, INTERRUPTED, report, report_usage
-from hookledger.cli.options import Debug, LogLevelOption, help_if_alone
+from hookledger.cli.options import Debug, LogLevelOption, chosen, help_if_alone
 
 DESCRIPTION = """Receive webhooks without losing, doubling or misordering them.
 
@@ -117,6 +117,7 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    chosen.forget()
     command = typer.main.get_command(build(rich=sys.stdout.isatty()))
     try:
         ended = command.main(list(arguments), prog_name="hookledger", standalone_mode=False)

@@ -32,6 +32,10 @@ class Chosen:
     debug: bool = False
     log_level: LogLevel | None = None
 
+    def forget(self) -> None:
+        """Begin another run in the same process."""
+        self.debug, self.log_level = False, None
+
 
 chosen = Chosen()
 

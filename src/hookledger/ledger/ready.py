@@ -144,4 +144,8 @@ def missing(connection: Connection, namespace: int) -> tuple[list[str], dict[str
             absent[name] = None
         else:
             lacking.setdefault(name, []).append(right)
-    return list(absent), lacking
+    # In the order in which they were asked for; the server gives them in any.
+    asked = {each: place for place, each in enumerate(needed)}
+    return list(absent), {
+        name: sorted(rights, key=lambda right: asked.get((name, right), 0)) for name, rights in lacking.items()
+    }
