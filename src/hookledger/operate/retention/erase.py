@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, literal, null, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, any_, func, literal, null, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from hookledger.ledger.arrays import rows as unnested
 from hookledger.ledger.schema import Tables, tables
+from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.filters import Filter
 from hookledger.operate.retention.brief import Patience, keep_unsettled
 from hookledger.operate.retention.prune import require_owner
@@ -119,13 +120,15 @@ def _batch(
         keep_unsettled(connection, schema)
     is_pending = set(
         connection.scalars(
-            select(t.pending.c.delivery_id).where(t.pending.c.delivery_id.in_([row.id for row in sharing]))
+            select(t.pending.c.delivery_id).where(_is_of(t.pending.c.delivery_id, [row.id for row in sharing]))
         )
     )
     spared = {(row.received_at, row.payload_id) for row in sharing if row.id in is_pending}
     going = [row for row in sharing if (row.received_at, row.payload_id) not in spared]
     before = set(
-        connection.scalars(select(t.erased.c.delivery_id).where(t.erased.c.delivery_id.in_([row.id for row in going])))
+        connection.scalars(
+            select(t.erased.c.delivery_id).where(_is_of(t.erased.c.delivery_id, [row.id for row in going]))
+        )
     )
     new = [row.id for row in going if row.id not in before]
     done = Erased(
@@ -179,13 +182,18 @@ def _overwrite(connection: Connection, t: Tables, payloads: set[tuple[Any, int]]
         return
     p, r = t.payloads.c, t.redeliveries.c
     copies = connection.execute(
-        select(r.received_at, r.payload_id).where(r.delivery_id.in_(ids), r.payload_id.is_not(None))
+        select(r.received_at, r.payload_id).where(_is_of(r.delivery_id, ids), r.payload_id.is_not(None))
     ).all()
     gone = [*payloads, *[tuple(row) for row in copies]]
     connection.execute(update(t.payloads).where(tuple_(p.received_at, p.id).in_(gone)).values(headers=[], body=NOTHING))
-    connection.execute(update(t.redeliveries).where(r.delivery_id.in_(ids)).values(headers=[]))
+    connection.execute(update(t.redeliveries).where(_is_of(r.delivery_id, ids)).values(headers=[]))
     for errors in (t.failures, t.dead_letters):
-        connection.execute(update(errors).where(errors.c.delivery_id.in_(ids)).values(error=ERASED))
+        connection.execute(update(errors).where(_is_of(errors.c.delivery_id, ids)).values(error=ERASED))
+
+
+def _is_of(column: ColumnElement[int], ids: Sequence[int]) -> ColumnElement[bool]:
+    """Whether it is one of the ids; given as one parameter, for they may be more than a statement takes."""
+    return column == any_(literal(list(ids), BIGINTS))
 
 
 def _empty_states(connection: Connection, t: Tables) -> int:
