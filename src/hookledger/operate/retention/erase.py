@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, any_, func, literal, null, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
+from hookledger import storable
 from hookledger.ledger.arrays import rows as unnested
 from hookledger.ledger.schema import Tables, tables
 from hookledger.ledger.statements import BIGINTS
@@ -141,7 +142,8 @@ def _batch(
         _overwrite(connection, t, payloads - spared, every)
         if new:
             connection.execute(
-                insert(t.erased).on_conflict_do_nothing(), [{"delivery_id": id, "who": who} for id in new]
+                insert(t.erased).on_conflict_do_nothing(),
+                [{"delivery_id": id, "who": storable.text(who)} for id in new],
             )
     return rows[-1].id, done
 
@@ -210,9 +212,9 @@ def _empty_states(connection: Connection, t: Tables) -> int:
 def _empty_resource(connection: Connection, schema: str, wanted: Filter, *, dry_run: bool) -> int:
     t = tables(schema)
     s = t.resource_state.c
-    meant = [s.resource == wanted.resource, s.state.is_not(None)]
+    meant = [s.resource == storable.key(wanted.resource or ""), s.state.is_not(None)]
     if wanted.source is not None:
-        meant.append(s.source == wanted.source)
+        meant.append(s.source == storable.text(wanted.source))
     if dry_run:
         counted = select(func.count(literal(1))).select_from(t.resource_state).where(*meant)
         return int(connection.execute(counted).scalar_one())
