@@ -80,7 +80,7 @@ def erase(
         SetupError: if the role may not.
         Busy, Stopped: what was erased so far stands; erasing again goes on from there.
     """
-    require_owner(engine, schema, patience)
+    require_owner(engine, schema, patience, to_run="erase")
     erased, after = Erased(), 0
     while True:
 
