@@ -221,6 +221,16 @@ def test_what_is_no_utf_8_names_nothing(ledger: Ledger, run: Any, capsys: Any) -
     assert ledger.value("SELECT who FROM hookledger.erased") == "\ufffd"
 
 
+def test_the_password_in_the_url_of_a_refused_request_is_not_shown(ledger: Ledger, run: Any) -> None:
+    ledger.execute(
+        "INSERT INTO hookledger.quarantine (source, status, reason, method, url, headers, body, size)"
+        " VALUES ('shop', 401, 'clock', 'POST', 'https://u:s3cret@host/shop?token=s3cret', '[]', '', 0)"
+    )
+    for options in ((), ("--json",)):
+        shown = run("quarantine", "show", 1, *options)
+        assert ("host/shop" in shown, "s3cret" in shown) == (True, False)
+
+
 def test_a_long_key_is_found_as_the_sender_wrote_it(ledger: Ledger, run: Any) -> None:
     long = "x" * 600
     [id] = ledger.record(document(long, f"r{long}", 1))
