@@ -226,8 +226,7 @@ def test_the_password_in_the_url_of_a_refused_request_is_not_shown(ledger: Ledge
         "INSERT INTO hookledger.quarantine (source, status, reason, method, url, headers, body, size)"
         " VALUES ('shop', 401, 'clock', 'POST', 'https://u:s3cret@host/shop?token=s3cret', '[]', '', 0)"
     )
-    for options in ((), ("--json",)):
-        shown = run("quarantine", "show", 1, *options)
+    for shown in (run("quarantine", "show", 1), run("quarantine", "show", 1, "--json")):
         assert ("host/shop" in shown, "s3cret" in shown) == (True, False)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
 
 from hookledger import Delivery, Inbox, Reject, RetryPolicy
 from hookledger.ledger.repository import Parked, Repository
 from hookledger.operate.pauses import PauseKind, kinds_known, pause, read_pauses, resume
+from hookledger.operate.retention import brief
 from hookledger.worker.pauses import LONGEST, SHORTEST
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, shop
@@ -264,3 +267,21 @@ def test_what_is_resumed_while_a_worker_is_about_to_park_it_is_run(
         working.result()
     assert written(ledger, "first") == written(ledger, "second") == {"e1": 1}
     assert ledger.pending() == {}
+
+
+def test_one_who_is_stopped_while_resuming_does_not_hold_up_workers(
+    operator: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that park something wait for the row of the pause."""
+    pause(operator, SCHEMA, SOURCE, SHOP, who="test")
+    monkeypatch.setattr(brief, "LONGEST_SILENCE", "200ms")
+
+    def sleep(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if "statement_timestamp" in statement:
+            time.sleep(1)
+
+    event.listen(operator, "before_cursor_execute", sleep)
+    with pytest.raises(DBAPIError, match="idle-in-transaction"):
+        resume(operator, SCHEMA, SOURCE, SHOP)
+    event.remove(operator, "before_cursor_execute", sleep)
+    assert resume(operator, SCHEMA, SOURCE, SHOP) == (True, 0)
