@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -285,3 +286,22 @@ def test_one_who_is_stopped_while_resuming_does_not_hold_up_workers(
         resume(operator, SCHEMA, SOURCE, SHOP)
     event.remove(operator, "before_cursor_execute", sleep)
     assert resume(operator, SCHEMA, SOURCE, SHOP) == (True, 0)
+
+
+def test_a_handler_is_paused_under_its_former_name_too(way: Way, work: Work, operator: Engine, ledger: Ledger) -> None:
+    inbox = two_handlers(way)
+    inbox.handlers["first"] = replace(inbox.handlers["first"], aliases=("former.first",))
+    ledger.record(document("e1"))
+    pause(operator, SCHEMA, HANDLER, "former.first", who="test")
+    work(inbox)
+    assert ledger.outcomes() == {("e1", "second"): "applied"}
+    assert ledger.pending()["e1"].due_in > SHORTEST / 2
+    pause(operator, SCHEMA, HANDLER, "second", who="test")
+    ledger.record(document("e2"))
+    work(inbox)
+    assert ledger.outcomes_of("first") == {}
+    assert ledger.pending()["e2"].due_in > SHORTEST / 2
+    for name in ("former.first", "second"):
+        resume(operator, SCHEMA, HANDLER, name)
+    work(inbox)
+    assert written(ledger, "first") == written(ledger, "second") == {"e1": 1, "e2": 1}
