@@ -85,6 +85,9 @@ def test_nothing_found_says_whether_there_is_anything(ledger: Ledger, run: Any, 
         (["show", "a", "b", "c"], "show stripe evt_123"),
         (["pause", "nobody"], "no source and no handler 'nobody'"),
         (["pause", "x", "--source", "--handler"], "not both"),
+        (["pause", "", "--handler"], "an empty name"),
+        (["deliveries", "9" * 5000], "is no id of a delivery"),
+        (["prune", "--payloads", "999999w", "--dry-run"], "write never"),
     ],
 )
 def test_wrong_use_is_told_in_one_sentence(ledger: Ledger, run: Any, arguments: list[str], told: str) -> None:
@@ -205,6 +208,33 @@ def test_dead_letters_are_shown_in_groups(ledger: Ledger, run: Any) -> None:
     assert (group["count"], group["precision"], group["example"]) == (1, "exact", ids["o2"])
     assert run("deliveries", "--state", "dead", "--fingerprint", group["fingerprint"], "-q") == f"{ids['o2']}\n"
     assert json.loads(run("dead", "--ndjson", "--source", OTHER) or "null") is None
+
+
+def test_what_is_no_utf_8_names_nothing(ledger: Ledger, run: Any, capsys: Any) -> None:
+    """Bytes of a command line that are no UTF-8 come as half surrogate pairs."""
+    ledger.record(document("o1"))
+    ledger.execute("DELETE FROM hookledger.pending")
+    for option in ("--source", "--reason"):
+        assert call(capsys, "quarantine", option, "\udcff").status == 0
+    assert call(capsys, "erase", "--where", "resource=\udcff", "--dry-run").status in (0, 3)
+    assert call(capsys, "erase", "--id", 1, "--yes", "--who", "\udcff").status == 0
+    assert ledger.value("SELECT who FROM hookledger.erased") == "\ufffd"
+
+
+def test_the_password_in_the_url_of_a_refused_request_is_not_shown(ledger: Ledger, run: Any) -> None:
+    ledger.execute(
+        "INSERT INTO hookledger.quarantine (source, status, reason, method, url, headers, body, size)"
+        " VALUES ('shop', 401, 'clock', 'POST', 'https://u:s3cret@host/shop?token=s3cret', '[]', '', 0)"
+    )
+    for shown in (run("quarantine", "show", 1), run("quarantine", "show", 1, "--json")):
+        assert ("host/shop" in shown, "s3cret" in shown) == (True, False)
+
+
+def test_a_long_key_is_found_as_the_sender_wrote_it(ledger: Ledger, run: Any) -> None:
+    long = "x" * 600
+    [id] = ledger.record(document(long, f"r{long}", 1))
+    assert run("deliveries", "--event-id", long, "-q") == f"{id}\n"
+    assert run("deliveries", "--resource", f"r{long}", "-q") == f"{id}\n"
 
 
 def test_pausing_and_resuming(ledger: Ledger, run: Any, capsys: Any) -> None:

@@ -232,6 +232,23 @@ def test_a_backfill_needs_the_inbox_and_queues_what_lacks_the_handler(project: P
     assert pending(ledger) == {"e1", "e2"}
 
 
+def test_the_ledger_of_the_inbox_is_meant(
+    project: Project, ledger: Ledger, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("elsewhere.py", f"{HOOKS}{HANDLER}\ninbox.schema = 'My-Hooks'\n")
+    monkeypatch.chdir(project.folder)
+    monkeypatch.syspath_prepend(project.folder)
+    assert run("db", "upgrade", "--schema", "My-Hooks").returncode == 0
+    for command in (("backfill", "add_revenue"), ("replay", "--state", "settled"), ("prune", "--payloads", "30d")):
+        given = (*command, "--inbox", "elsewhere:inbox", "--dry-run")
+        done = run(*given)
+        assert done.returncode == 0, done.stderr
+        assert "0 selected" in done.stdout or "payloads" in done.stdout
+        assert_told_in_one_sentence(run(*given, "--schema", "other"), 2, "'My-Hooks', not in 'other'")
+    told = run("pause", "add_revenue", "--handler", "--schema", "My-Hooks").stderr
+    assert "`hookledger resume add_revenue --schema My-Hooks`" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -17,7 +17,7 @@ from hookledger.cli.filtering import (
     UntilOption,
     read_filter,
 )
-from hookledger.cli.load import load_inbox_with_handlers
+from hookledger.cli.load import load_inbox_with_handlers, schema_of
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.replaying import (
     Canary,
@@ -70,6 +70,7 @@ def backfill(
     if inbox is None:
         raise WrongUse("a backfill has to know the handler: give --inbox MODULE:INBOX, as for `hookledger worker`")
     loaded = load_inbox_with_handlers(inbox)
+    schema = schema_of(loaded, schema)
 
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hookledger.operate.filters import Filter
 
 PANEL = "Which deliveries"
+LONGEST_ID = 19
+"""Digits; Python itself refuses to read some thousands of them."""
 
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Deliveries, by the ledger's number.", show_default=False)
@@ -95,8 +97,10 @@ def read_ids(given: Sequence[str] | None, source: str | None) -> tuple[int, ...]
         except (OSError, UnicodeDecodeError) as error:
             raise WrongUse(f"{source} cannot be read: {error}") from error
     for word in words:
-        if not (word.isascii() and word.isdecimal() and int(word) < 2**63):
-            raise WrongUse(f"{word!r} is no id of a delivery, which is a number; for the sender's id use --event-id")
+        if not (word.isascii() and word.isdecimal() and len(word) <= LONGEST_ID and int(word) < 2**63):
+            raise WrongUse(
+                f"{word[:40]!r} is no id of a delivery, which is a number; for the sender's id use --event-id"
+            )
     return tuple(dict.fromkeys(int(word) for word in words))
 
 

@@ -41,6 +41,23 @@ def locate(target: str) -> tuple[str, str]:
     return module, attribute
 
 
+def schema_of(inbox: Inbox | None, schema: str) -> str:
+    """Where the ledger is: where the inbox has it, if there is one.
+
+    Raises:
+        WrongUse: if another schema was asked for: what the inbox says of its handlers is not true of that ledger.
+    """
+    from hookledger.inbox import DEFAULT_SCHEMA
+
+    if inbox is None or inbox.schema == schema:
+        return schema
+    if schema != DEFAULT_SCHEMA:
+        raise WrongUse(
+            f"the inbox has its ledger in the schema {inbox.schema!r}, not in {schema!r}: leave out --schema"
+        )
+    return inbox.schema
+
+
 def load_inbox(target: str) -> Inbox:
     """Import the module of a target and give its inbox; a function without arguments is called for it.
 

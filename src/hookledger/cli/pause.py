@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,7 @@ def pause(
     """
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
+    from hookledger.ledger.revision import command
     from hookledger.operate import pauses
 
     with engine_of(database_url) as engine:
@@ -52,7 +54,7 @@ def pause(
     if json:
         print_json({"kind": kind.value, "name": name, "paused": True, "changed": is_new})
     else:
-        again = f"resume it with `hookledger resume {name}`"
+        again = f"resume it with {command(f'resume {shlex.quote(name)}', schema)}"
         say(f"the {kind.value} {name} is paused; {again}" if is_new else f"the {kind.value} {name} was paused already")
 
 
@@ -94,6 +96,8 @@ def _kind(
     """Which of the two is meant: as the option says, or as the ledger knows the name."""
     from hookledger.operate.pauses import PauseKind, kinds_known, read_pauses
 
+    if not name:
+        raise WrongUse("an empty name is that of no source and no handler")
     if source and handler:
         raise WrongUse("give --source or --handler, not both")
     if source or handler:

@@ -64,7 +64,7 @@ def prune(
 
     from hookledger.cli.database import engine_of
     from hookledger.cli.errors import WrongUse
-    from hookledger.cli.load import load_inbox
+    from hookledger.cli.load import load_inbox, schema_of
     from hookledger.ledger.ready import open_ready
     from hookledger.ledger.schema import tables
     from hookledger.operate.retention.brief import Stopped
@@ -76,6 +76,7 @@ def prune(
     if not any(kept.named.values()):
         raise WrongUse("nothing would be pruned: give a horizon, e.g. --payloads 30d")
     loaded = None if inbox is None else load_inbox(inbox)
+    schema = schema_of(loaded, schema)
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
         with engine.connect() as connection:

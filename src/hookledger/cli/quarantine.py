@@ -14,6 +14,7 @@ from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json, Schema
 from hookledger.cli.output import print_json, print_table
+from hookledger.operate.masking import without_password
 
 if TYPE_CHECKING:
     from hookledger.operate.quarantine import Group, Kept, Wanted
@@ -313,7 +314,7 @@ def _shown_body(kept: Kept) -> str:
 
 def _without_query(url: str) -> str:
     # Some providers have the secret in it.
-    place, mark, query = url.partition("?")
+    place, mark, query = without_password(url).partition("?")
     return place if not mark else f"{place}?[{len(query)} characters are not shown]"
 
 

@@ -26,7 +26,7 @@ from hookledger.cli.filtering import (
     read_filter,
     read_ids,
 )
-from hookledger.cli.load import load_inbox
+from hookledger.cli.load import load_inbox, schema_of
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.replaying import (
     Canary,
@@ -118,6 +118,7 @@ def replay(
         "fingerprint": fingerprint, "text": text,
     }  # fmt: skip
     loaded = None if inbox is None else load_inbox(inbox)
+    schema = schema_of(loaded, schema)
     if resume is not None:
         _refuse_filters(resume, any(value is not None for value in (*given.values(), ids, ids_from, forget_effects)))
         with engine_of(database_url) as engine:

@@ -25,6 +25,11 @@ StateKey = tuple[str, str, str]
 
 LARGEST_ID = 2**63 - 1
 
+_BRIEFLY = (
+    "SELECT pg_catalog.set_config('lock_timeout', '2s', true),"
+    " pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true)"
+)
+
 EffectKey = tuple[str, str, str]
 """(handler, source, event_id)"""
 
@@ -368,8 +373,10 @@ class Repository:
         """Make deliveries pending that are settled as ignored, and nothing else. Returns how many.
 
         Whoever does this does it alone, until the end of the transaction: else one that was just made pending, run and
-        settled by others could be made pending a second time.
+        settled by others could be made pending a second time. Whoever waits for that gives up after a moment, as the
+        other one may be a process that was stopped.
         """
+        connection.exec_driver_sql(_BRIEFLY)
         try:
             with connection.begin_nested():
                 connection.exec_driver_sql(

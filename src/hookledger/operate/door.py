@@ -16,6 +16,7 @@ from hookledger.errors import Cause, NotVerified
 from hookledger.http import Request, Response
 from hookledger.ledger.repository import EarlierRequest, NewEvent, Repository
 from hookledger.ledger.schema import tables
+from hookledger.operate.retention.brief import end_if_silent
 from hookledger.receive.accept import Accepted, Genuine, read, to_record, verify
 from hookledger.sources.source import Source
 
@@ -100,6 +101,8 @@ def let_in(connection: Connection, schema: str, requests: Sequence[Earlier]) -> 
         schema: of the ledger.
         requests: in the order of their arrival, as the later one wins where versions are equal.
     """
+    # Receivers of the same events wait for our keys.
+    end_if_silent(connection)
     repository, t = Repository.of(schema), tables(schema)
     payloads = [EarlierRequest(each.accepted.headers, each.accepted.body, each.received_at) for each in requests]
     events: list[NewEvent] = []

@@ -81,11 +81,11 @@ class Filter:
         if self.event_type is not None:
             found.append(_matches(row.event_type, storable.text(self.event_type)))
         if self.resource is not None:
-            found.append(row.resource == storable.text(self.resource))
+            found.append(row.resource == storable.key(self.resource))
         if self.ids is not None:
             found.append(row.id == any_(literal(list(self.ids), BIGINTS)))
         if self.event_id is not None:
-            found.append(row.event_id == storable.text(self.event_id))
+            found.append(row.event_id == storable.key(self.event_id))
         if self.state is not None:
             found.append(_is_in(t, self.state))
         if self.received_since is not None:

@@ -112,11 +112,14 @@ def resume(
     Returns:
         Whether it was paused, and how many deliveries were made due.
     """
-    # Not above: with it comes the receiver, which takes longer to import than anything here.
+    # Not above: with them comes the receiver, which takes longer to import than anything here.
+    from hookledger.operate.retention.brief import end_if_silent
     from hookledger.receive.announce import announce
 
     t, name = tables(schema), storable.text(name)
     with engine.begin() as connection:
+        # Workers wait for this row.
+        end_if_silent(connection)
         # Waits for those who park at this moment; whoever comes after finds no pause.
         gone = delete(t.pauses).where(t.pauses.c.kind == kind.value, t.pauses.c.name == name)
         was_paused = connection.execute(gone.returning(t.pauses.c.name)).first() is not None

@@ -143,7 +143,12 @@ class Batch:
         if not held:
             return set()
         # Should the mark be wrong, the key of the effects refuses the batch, and alone they are all looked up.
-        revisited = [claimed for claimed in held if claimed.revisited or self.alone or not claimed.has_payload]
+        # The key knows nothing of former names: with such, a delivery that was pruned and came again is looked up too.
+        revisited = [
+            claimed
+            for claimed in held
+            if claimed.revisited or self.alone or not claimed.has_payload or _was_renamed(claimed.handlers)
+        ]
         events = [(claimed.delivery.source, claimed.delivery.event_id) for claimed in revisited]
         done = self.tools.repository.look_up(self.connection, events) if events else set()
         for claimed in revisited:
@@ -378,6 +383,10 @@ class Batch:
         self.effects.append(NewEffect(delivery.source, delivery.event_id, NO_HANDLER, delivery.id, IGNORED, None))
         if self.tools.observed:
             self.report.settled.append(told(delivery, NO_HANDLER, IGNORED))
+
+
+def _was_renamed(handlers: Sequence[Handler]) -> bool:
+    return any(handler.aliases for handler in handlers)
 
 
 def _effect_key(claimed: Claimed, handler: str) -> EffectKey:

@@ -26,7 +26,7 @@ class Claimed(NamedTuple):
         has_payload: False once retention has dropped the bytes.
         revisited: whether the delivery was claimed, settled or dead before, so that it may have effects already.
         version_text: its version as the ledger's statements take it.
-        paused: names of handlers that match too, but are paused.
+        paused: names under which handlers that match too are paused.
     """
 
     delivery: Delivery

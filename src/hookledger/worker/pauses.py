@@ -40,14 +40,18 @@ class Pauses:
         """Whether no handler of these may run for a delivery of the source."""
         if source in self.sources:
             return True
-        return bool(handlers) and all(handler.name in self.handlers for handler in handlers)
+        return bool(handlers) and all(self.of(handler) for handler in handlers)
+
+    def of(self, handler: Handler) -> list[str]:
+        """The names under which a handler is paused: its own, and those that it had before, as the ledger knows it."""
+        return [name for name in (handler.name, *handler.aliases) if name in self.handlers]
 
     def seconds(self, source: str, handlers: Collection[str], chance: float) -> float:
         """How long a delivery is parked.
 
         Args:
             source: its own.
-            handlers: names of those that match it.
+            handlers: names of those that match it, or were paused.
             chance: from 0 to 1, so that not all come back at once.
         """
         ages = [age for name, age in self.handlers.items() if name in handlers]
@@ -70,7 +74,8 @@ def read_pauses(text: str | None) -> Pauses:
 
 def park(row: ClaimedRow, pauses: Pauses, handlers: Collection[Handler], chance: float) -> Parked:
     """A claimed row, given back before anything was run."""
-    seconds = pauses.seconds(row.source, [handler.name for handler in handlers], chance)
+    names = [name for handler in handlers for name in pauses.of(handler)]
+    seconds = pauses.seconds(row.source, names, chance)
     if row.crashed:
         # The claim has not charged it, and the mark of the crash stays.
         return Parked(row.id, row.attempts, 0, None, min(seconds, SUSPECT))

@@ -80,8 +80,8 @@ class Received:
         handlers = self._inbox.handlers_for(row.source, row.event_type)
         paused = NONE
         if self._pauses.handlers:
-            paused = frozenset([handler.name for handler in handlers if handler.name in self._pauses.handlers])
-            handlers = tuple([handler for handler in handlers if handler.name not in paused])
+            paused = frozenset([name for handler in handlers for name in self._pauses.of(handler)])
+            handlers = tuple([handler for handler in handlers if not self._pauses.of(handler)])
         # One that was erased has nothing left, not even headers; no sender's request is like that.
         has_payload = row.size is not None and (row.size > 0 or row.headers != "[]")
         return Claimed(

@@ -50,6 +50,18 @@ def test_b056_what_was_done_under_the_former_name_is_not_done_again(way: Way, wo
     ledger.check()
 
 
+def test_b056_what_comes_again_after_it_was_pruned_is_known_under_the_former_name(
+    way: Way, work: Work, ledger: Ledger
+) -> None:
+    ledger.record(document("e1", "r1", 5, status=5))
+    work(inbox_of(way, "billing"))
+    ledger.execute("DELETE FROM hookledger.deliveries")
+    ledger.record(document("e1", "r1", 5, status=5))
+    work(inbox_of(way, "payments", "billing"))
+    assert written(ledger, "save") == written(ledger, "count") == {"e1": 1}
+    assert ledger.pending() == ledger.dead() == {}
+
+
 def test_b056_the_watermark_of_the_former_name_holds(way: Way, work: Work, ledger: Ledger) -> None:
     ledger.record(document("old", "r1", 4, status=4), document("e1", "r1", 5, status=5))
     ledger.execute("DELETE FROM hookledger.pending WHERE delivery_id = 1")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
 
 from hookledger import Delivery, Inbox, Reject, RetryPolicy
 from hookledger.ledger.repository import Parked, Repository
 from hookledger.operate.pauses import PauseKind, kinds_known, pause, read_pauses, resume
+from hookledger.operate.retention import brief
 from hookledger.worker.pauses import LONGEST, SHORTEST
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, shop
@@ -264,3 +268,40 @@ def test_what_is_resumed_while_a_worker_is_about_to_park_it_is_run(
         working.result()
     assert written(ledger, "first") == written(ledger, "second") == {"e1": 1}
     assert ledger.pending() == {}
+
+
+def test_one_who_is_stopped_while_resuming_does_not_hold_up_workers(
+    operator: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that park something wait for the row of the pause."""
+    pause(operator, SCHEMA, SOURCE, SHOP, who="test")
+    monkeypatch.setattr(brief, "LONGEST_SILENCE", "200ms")
+
+    def sleep(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if "statement_timestamp" in statement:
+            time.sleep(1)
+
+    event.listen(operator, "before_cursor_execute", sleep)
+    with pytest.raises(DBAPIError, match="idle-in-transaction"):
+        resume(operator, SCHEMA, SOURCE, SHOP)
+    event.remove(operator, "before_cursor_execute", sleep)
+    assert resume(operator, SCHEMA, SOURCE, SHOP) == (True, 0)
+
+
+def test_a_handler_is_paused_under_its_former_name_too(way: Way, work: Work, operator: Engine, ledger: Ledger) -> None:
+    inbox = two_handlers(way)
+    inbox.handlers["first"] = replace(inbox.handlers["first"], aliases=("former.first",))
+    ledger.record(document("e1"))
+    pause(operator, SCHEMA, HANDLER, "former.first", who="test")
+    work(inbox)
+    assert ledger.outcomes() == {("e1", "second"): "applied"}
+    assert ledger.pending()["e1"].due_in > SHORTEST / 2
+    pause(operator, SCHEMA, HANDLER, "second", who="test")
+    ledger.record(document("e2"))
+    work(inbox)
+    assert ledger.outcomes_of("first") == {}
+    assert ledger.pending()["e2"].due_in > SHORTEST / 2
+    for name in ("former.first", "second"):
+        resume(operator, SCHEMA, HANDLER, name)
+    work(inbox)
+    assert written(ledger, "first") == written(ledger, "second") == {"e1": 1, "e2": 1}

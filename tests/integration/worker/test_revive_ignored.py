@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from hookledger import Delivery, Inbox
-from hookledger.ledger.repository import LARGEST_ID
+from hookledger.ledger.repository import LARGEST_ID, Repository
 from hookledger.ledger.statements import statements
 from hookledger.worker import Worker, revive
 from tests.concurrency.test_worker_claim_plans import nodes
@@ -126,6 +126,17 @@ def test_an_older_worker_beside_it_only_delays_it(
     assert written(ledger) == dict.fromkeys(EVENTS, 1)
     assert ledger.outcomes_of("write") == dict.fromkeys(EVENTS, "applied")
     ledger.check()
+
+
+def test_another_that_was_stopped_while_it_looks_holds_up_nothing(way: Way, work: Work, ledger: Ledger) -> None:
+    ignore(way, work, ledger, "e1")
+    ledger.record(document("e2"))
+    inbox = newer(way)
+    del inbox.handlers["save"]
+    with ledger.transaction() as silent:
+        Repository.of("hookledger").revive_ignored(silent, [])
+        work(inbox, slots=1)
+    assert ledger.outcomes_of("write") == {"e2": "applied"}
 
 
 def test_a_look_that_cannot_be_made_holds_up_nothing(way: Way, work: Work, ledger: Ledger) -> None:

@@ -19,6 +19,9 @@ from hookledger.http import Headers, Request
 from hookledger.operate.importing.har import entries
 
 MEBIBYTE = 1024 * 1024
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+"""What is earlier is the zero of some program. In a zone west of Greenwich the year 1 would be one that Python cannot
+read, and so would hold up the workers."""
 LONGEST_LINE = 64 * MEBIBYTE
 """Bytes of a line: a body of 25 MiB in base64, with room."""
 
@@ -149,13 +152,16 @@ def _body(document: dict[str, Any]) -> bytes:
 
 def _moment(given: Any) -> datetime:
     try:
+        moment = None
         if isinstance(given, int | float) and not isinstance(given, bool):
-            return datetime.fromtimestamp(given, UTC)
+            moment = datetime.fromtimestamp(given, UTC)
         if isinstance(given, str):
             moment = datetime.fromisoformat(given)
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError):
-        pass
+        moment = None
+    if moment is not None and moment >= EARLIEST:
+        return moment
     raise _Unfit("its received_at is no time: write ISO 8601 (UTC unless it names another zone) or Unix seconds")
 
 

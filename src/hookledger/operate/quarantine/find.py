@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
+from hookledger import storable
 from hookledger.errors import SetupError
 from hookledger.http import Headers, Request
 from hookledger.ledger.schema import Tables, tables
@@ -44,9 +45,9 @@ class Wanted:
         if self.ids is not None:
             found.append(q.id.in_(self.ids))
         if self.source is not None:
-            found.append(q.source == self.source)
+            found.append(q.source == storable.text(self.source))
         if self.reason is not None:
-            found.append(q.reason == self.reason)
+            found.append(q.reason == storable.text(self.reason))
         if self.since is not None:
             found.append(q.at >= self.since)
         if self.until is not None:

@@ -30,6 +30,7 @@ from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.forget import forget_effects
 from hookledger.operate.replay.records import Replay, ReplayState
 from hookledger.operate.replay.selection import Kind, has_bytes, there_is
+from hookledger.operate.retention.brief import end_if_silent, keep_there
 
 HEARD_WITHIN = timedelta(minutes=1)
 
@@ -58,12 +59,14 @@ def queue(connection: Connection, t: Tables, replay: Replay, most: int) -> Batch
         replay: as it was begun; where it is now is read anew.
         most: deliveries to look at.
     """
+    end_if_silent(connection)
     r = t.replays.c
     place = select(r.state, func.coalesce(r.cursor_id, 0), r.until_id).where(r.id == replay.id).with_for_update()
     state, cursor, until = connection.execute(place).one()
     if state != ReplayState.RUNNING.value:
         return Batch(ReplayState(state), (), is_last=False)
     connection.exec_driver_sql("SET LOCAL jit = off")
+    keep_there(connection, t.schema)
     d = t.deliveries.c
     there = has_bytes(t, d.received_at, d.payload_id, d.id)
     elsewhere = _is_in_another(connection, t, replay)

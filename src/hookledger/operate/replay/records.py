@@ -17,6 +17,7 @@ from hookledger.ledger.schema import Tables, tables
 from hookledger.operate.replay.options import Options
 from hookledger.operate.replay.plan import Plan
 from hookledger.operate.replay.selection import Kind, Selection
+from hookledger.operate.retention.brief import end_if_silent
 
 
 class ReplayState(enum.StrEnum):
@@ -111,6 +112,7 @@ def begin(
     with engine.begin() as connection:
         # Whoever begins at the same moment waits here, and then finds ours.
         connection.exec_driver_sql("SET LOCAL lock_timeout = '10s'")
+        end_if_silent(connection)
         place = connection.dialect.identifier_preparer.format_table(t.replays)
         connection.exec_driver_sql(f"LOCK TABLE {place} IN SHARE ROW EXCLUSIVE MODE")
         r = t.replays.c

@@ -17,6 +17,7 @@ from hookledger.operate.replay.pace import Pace
 from hookledger.operate.replay.queue import Batch, queue
 from hookledger.operate.replay.records import Replay, ReplayState, change, find, read_state
 from hookledger.operate.replay.watch import in_flight, look, outcomes
+from hookledger.operate.retention.brief import SILENT
 from hookledger.receive.announce import announce
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
@@ -171,7 +172,8 @@ class Run:
                 with self._engine.begin() as connection:
                     batch = queue(connection, self._tables, self._replay, most)
             except DBAPIError as error:
-                if not is_conflict(error) or turn == TRIES - 1:
+                # One that was stopped for a while has lost its connection, and what it had not committed.
+                if not (is_conflict(error) or sqlstate(error) == SILENT) or turn == TRIES - 1:
                     raise
             else:
                 break

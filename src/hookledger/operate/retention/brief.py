@@ -27,6 +27,11 @@ TOO_LONG = frozenset({"55P03", "57014"})
 """lock_not_available, query_canceled: our own limits."""
 
 
+LONGEST_SILENCE = "10s"
+SILENT = "25P03"
+"""idle_in_transaction_session_timeout: the server has ended the connection, and taken back what was not committed."""
+
+
 class Busy(HookledgerError):
     """The tables were in use each time. Nothing was done; it is tried again at the next run."""
 
@@ -143,3 +148,20 @@ def keep_unsettled(connection: Connection, schema: str) -> None:
     # Names in quotes may hold what text() takes for a parameter.
     names = f"{place}.pending, {place}.dead_letters".replace(":", "\\:")
     connection.execute(text(f"LOCK TABLE {names} IN SHARE MODE"))
+
+
+def keep_there(connection: Connection, schema: str) -> None:
+    """Let nobody prune or erase what is settled until the end of the transaction, and wait for whoever is at it.
+
+    To be called before the look at what is made pending: what goes between the look and the new row would leave a row
+    in pending of which there is no delivery.
+    """
+    place = quoted(schema)
+    names = f"{place}.pending, {place}.dead_letters".replace(":", "\\:")
+    connection.execute(text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))
+
+
+def end_if_silent(connection: Connection) -> None:
+    """Have the server end this transaction, and so its locks, if the client says nothing for a while: a process that
+    is stopped, as by Ctrl-Z, must not hold up receivers until somebody wakes it."""
+    connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{LONGEST_SILENCE}'")

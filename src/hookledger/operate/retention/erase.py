@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, literal, null, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, any_, func, literal, null, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
+from hookledger import storable
 from hookledger.ledger.arrays import rows as unnested
 from hookledger.ledger.schema import Tables, tables
+from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.filters import Filter
 from hookledger.operate.retention.brief import Patience, keep_unsettled
 from hookledger.operate.retention.prune import require_owner
@@ -78,7 +80,7 @@ def erase(
         SetupError: if the role may not.
         Busy, Stopped: what was erased so far stands; erasing again goes on from there.
     """
-    require_owner(engine, schema, patience)
+    require_owner(engine, schema, patience, to_run="erase")
     erased, after = Erased(), 0
     while True:
 
@@ -119,13 +121,15 @@ def _batch(
         keep_unsettled(connection, schema)
     is_pending = set(
         connection.scalars(
-            select(t.pending.c.delivery_id).where(t.pending.c.delivery_id.in_([row.id for row in sharing]))
+            select(t.pending.c.delivery_id).where(_is_of(t.pending.c.delivery_id, [row.id for row in sharing]))
         )
     )
     spared = {(row.received_at, row.payload_id) for row in sharing if row.id in is_pending}
     going = [row for row in sharing if (row.received_at, row.payload_id) not in spared]
     before = set(
-        connection.scalars(select(t.erased.c.delivery_id).where(t.erased.c.delivery_id.in_([row.id for row in going])))
+        connection.scalars(
+            select(t.erased.c.delivery_id).where(_is_of(t.erased.c.delivery_id, [row.id for row in going]))
+        )
     )
     new = [row.id for row in going if row.id not in before]
     done = Erased(
@@ -138,7 +142,8 @@ def _batch(
         _overwrite(connection, t, payloads - spared, every)
         if new:
             connection.execute(
-                insert(t.erased).on_conflict_do_nothing(), [{"delivery_id": id, "who": who} for id in new]
+                insert(t.erased).on_conflict_do_nothing(),
+                [{"delivery_id": id, "who": storable.text(who)} for id in new],
             )
     return rows[-1].id, done
 
@@ -179,13 +184,18 @@ def _overwrite(connection: Connection, t: Tables, payloads: set[tuple[Any, int]]
         return
     p, r = t.payloads.c, t.redeliveries.c
     copies = connection.execute(
-        select(r.received_at, r.payload_id).where(r.delivery_id.in_(ids), r.payload_id.is_not(None))
+        select(r.received_at, r.payload_id).where(_is_of(r.delivery_id, ids), r.payload_id.is_not(None))
     ).all()
     gone = [*payloads, *[tuple(row) for row in copies]]
     connection.execute(update(t.payloads).where(tuple_(p.received_at, p.id).in_(gone)).values(headers=[], body=NOTHING))
-    connection.execute(update(t.redeliveries).where(r.delivery_id.in_(ids)).values(headers=[]))
+    connection.execute(update(t.redeliveries).where(_is_of(r.delivery_id, ids)).values(headers=[]))
     for errors in (t.failures, t.dead_letters):
-        connection.execute(update(errors).where(errors.c.delivery_id.in_(ids)).values(error=ERASED))
+        connection.execute(update(errors).where(_is_of(errors.c.delivery_id, ids)).values(error=ERASED))
+
+
+def _is_of(column: ColumnElement[int], ids: Sequence[int]) -> ColumnElement[bool]:
+    """Whether it is one of the ids; given as one parameter, for they may be more than a statement takes."""
+    return column == any_(literal(list(ids), BIGINTS))
 
 
 def _empty_states(connection: Connection, t: Tables) -> int:
@@ -202,9 +212,9 @@ def _empty_states(connection: Connection, t: Tables) -> int:
 def _empty_resource(connection: Connection, schema: str, wanted: Filter, *, dry_run: bool) -> int:
     t = tables(schema)
     s = t.resource_state.c
-    meant = [s.resource == wanted.resource, s.state.is_not(None)]
+    meant = [s.resource == storable.key(wanted.resource or ""), s.state.is_not(None)]
     if wanted.source is not None:
-        meant.append(s.source == wanted.source)
+        meant.append(s.source == storable.text(wanted.source))
     if dry_run:
         counted = select(func.count(literal(1))).select_from(t.resource_state).where(*meant)
         return int(connection.execute(counted).scalar_one())

@@ -191,7 +191,10 @@ class Forgetting:
                 if not rows:
                     return None, 0
                 last = tuple(rows[-1])
-                is_delivery = exists().where(t.deliveries.c.id == e.delivery_id)
+                # By the key: an event that came again after its delivery was pruned is another delivery, with the
+                # effects of the first one. A replay of it must find them.
+                d = t.deliveries.c
+                is_delivery = exists().where(d.source == e.source, d.event_id == e.event_id)
                 gone = connection.execute(
                     delete(t.effects).where(
                         and_(key > since, key <= tuple_(*[literal(part, Text) for part in last])),

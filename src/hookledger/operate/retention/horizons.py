@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from hookledger.errors import SetupError
 from hookledger.inbox import Inbox
 from hookledger.ledger.schema import Tables
+from hookledger.operate.spans import LONGEST
 from hookledger.sources.retry_times import retry_time, retry_time_of_name
 
 NEVER = None
@@ -42,6 +43,8 @@ class Retention:
         for name, horizon in self.named.items():
             if horizon is not None and horizon <= timedelta(0):
                 raise SetupError(f"the horizon of the {name} must be longer than nothing")
+            if horizon is not None and horizon > LONGEST:
+                raise SetupError(f"the horizon of the {name} is longer than a hundred years: leave it out")
         if self.deliveries is not None and (self.payloads is None or self.payloads > self.deliveries):
             raise SetupError("payloads cannot be kept longer than their deliveries: give a shorter horizon for them")
         if self.effects is not None and (self.deliveries is None or self.deliveries > self.effects):

@@ -78,8 +78,8 @@ class Pruned:
         return not self.by_another and self.put_off is None and all(drop.kept is None for drop in self.drops)
 
 
-def require_owner(engine: Engine, schema: str, patience: Patience = PATIENCE) -> None:
-    """See that the role may prune.
+def require_owner(engine: Engine, schema: str, patience: Patience = PATIENCE, *, to_run: str = "prune") -> None:
+    """See that the role may prune, or erase, which the owner has to run otherwise.
 
     Raises:
         SetupError: if it may not, with what to do.
@@ -88,7 +88,7 @@ def require_owner(engine: Engine, schema: str, patience: Patience = PATIENCE) ->
         if not may_make(connection, schema):
             raise SetupError(
                 "this role may not remove what the ledger has recorded, which is as it should be for a worker: run "
-                f"{command('prune', schema)} as the owner of the tables, e.g. once a day"
+                f"{command(to_run, schema)} as the owner of the tables"
             )
 
 
@@ -97,6 +97,7 @@ def plan_prune(engine: Engine, schema: str, retention: Retention, *, patience: P
 
     Args, errors: as of `prune`.
     """
+    require_owner(engine, schema, patience)
     t = tables(schema)
     with patience.transaction(engine) as connection:
         at = connection.execute(select(func.now())).scalar_one()

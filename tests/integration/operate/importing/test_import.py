@@ -114,6 +114,8 @@ def test_bad_lines_are_told_by_their_number_and_left_out(ledger: Ledger) -> None
         line(good, headers=[["a"]]),
         line(good, at="yesterday"),
         line(good, at=1e300),
+        line(good, at="0001-01-01T00:00:00Z"),
+        line(good, at=-1),
         line(good, at=datetime.now(UTC) + timedelta(days=2)),
         line(good, url="https://example.com/webhooks/nobody"),
         line(good, url=""),

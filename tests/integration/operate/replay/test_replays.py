@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from hookledger import SetupError
 from hookledger.errors import ReplayError
@@ -28,10 +30,15 @@ from hookledger.operate.replay import (
     resume,
     stop,
 )
+from hookledger.operate.replay import queue as queueing
 from hookledger.operate.replay.queue import queue
 from hookledger.operate.replay.run import LEAST_TRIED, Progress
 from hookledger.operate.replay.standing import standings
+from hookledger.operate.retention import Retention, brief
+from hookledger.operate.retention.brief import Patience
+from hookledger.operate.retention.prune import prune
 from hookledger.retry import RetryPolicy
+from tests.aged import DAY, make_older
 from tests.outcomes import SHOP, document
 from tests.processes import wait_until
 from tests.replaying import SCHEMA, Shop, of_ids
@@ -505,3 +512,54 @@ def test_a_record_gives_back_what_was_begun(shop: Shop) -> None:
     with pytest.raises(ReplayError, match="there is no replay 99"):
         find(shop.pool, SCHEMA, 99)
     assert begun.as_document()["filter"]["handler"]["handler"] == "add"
+
+
+def test_what_is_pruned_between_the_look_and_the_row_is_not_made_pending(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a row in pending would be left of which there is no delivery, claimed for ever and never run."""
+    ids = shop.facts("e1", "e2")
+    shop.work()
+    make_older(shop, 50, "e1", "e2")
+    patience = Patience(lock=0.05, tries=2, pause=0.01)
+
+    def prune_before(*given: Any) -> list[int]:
+        prune(shop.pool, SCHEMA, Retention(payloads=30 * DAY, deliveries=30 * DAY), patience=patience)
+        return reopen(*given)
+
+    reopen = queueing._reopen
+    monkeypatch.setattr(queueing, "_reopen", prune_before)
+    assert shop.replay(of_ids(*ids)).queued == 2
+    assert (
+        shop.value(
+            "SELECT count(*) FROM hookledger.pending WHERE delivery_id NOT IN (SELECT id FROM hookledger.deliveries)"
+        )
+        == 0
+    )
+    shop.work()
+    assert shop.pending() == {}
+    assert shop.mails() == 2
+
+
+def test_a_process_that_is_stopped_in_a_batch_lets_go_and_does_it_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender's copy of a dead letter must not wait until somebody wakes it."""
+    (dead,) = shop.facts("e1", fails=True)
+    shop.work()
+    monkeypatch.setattr(brief, "LONGEST_SILENCE", "300ms")
+    naps = [1.0]
+
+    def revive_and_sleep(connection: Connection, *given: Any) -> list[int]:
+        revived = revive(connection, *given)
+        for seconds in naps[:1]:
+            naps.clear()
+            time.sleep(seconds)
+        return revived
+
+    revive = queueing._revive
+    monkeypatch.setattr(queueing, "_revive", revive_and_sleep)
+    assert shop.replay().queued == 1
+    assert naps == []
+    assert shop.replayed() == [(1, dead)]
+    assert set(shop.pending()) == {"e1"}

@@ -129,3 +129,18 @@ def test_a_dry_run_counts_and_changes_nothing(ledger: Ledger) -> None:
     assert ledger.value("SELECT count(*) FROM hookledger.erased") == 0
     assert run(ledger, Filter(source="shop")).deliveries == 120
     assert run(ledger, Filter(source="shop")).deliveries == 0
+
+
+def test_more_deliveries_came_in_the_requests_than_a_statement_takes_parameters(ledger: Ledger) -> None:
+    ledger.record(document("e1", "r1", 1, email=JANE))
+    settle(ledger, "e1")
+    ledger.execute(
+        "INSERT INTO hookledger.deliveries (source, event_id, event_type, payload_id, received_at, body_digest)"
+        " SELECT source, 'n' || n, event_type, payload_id, received_at, body_digest"
+        " FROM hookledger.deliveries, generate_series(1, 70000) AS n"
+    )
+
+    erased = run(ledger, Filter(ids=(1,)))
+
+    assert (erased.deliveries, erased.with_them) == (1, 70_000)
+    assert JANE not in bytes(ledger.value("SELECT body FROM hookledger.payloads")).decode()

@@ -250,3 +250,17 @@ def test_a_horizon_within_a_senders_own_time_of_sending_again_needs_force() -> N
     Retention(payloads=2 * DAY, force=True).require(times)
     Retention(payloads=3 * DAY).require(times)
     Retention(payloads=DAY).require({"shopify": timedelta(hours=4)})
+
+
+def test_the_effects_of_an_event_that_came_again_stay_as_long_as_its_new_delivery(ledger: Ledger) -> None:
+    """Else a replay of that would apply it a second time."""
+    ledger.record(document("e1"))
+    settle(ledger, "e1")
+    make_older(ledger, 100, "e1")
+    ledger.execute("DELETE FROM hookledger.deliveries")
+    ledger.record(document("e1"))
+    ledger.execute("DELETE FROM hookledger.pending")
+
+    prune(ledger.engine, "hookledger", Retention(payloads=30 * DAY, deliveries=30 * DAY, effects=60 * DAY))
+
+    assert ledger.value("SELECT count(*) FROM hookledger.effects") == 1
