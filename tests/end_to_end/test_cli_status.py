@@ -105,6 +105,16 @@ def test_an_empty_ledger(project: Project) -> None:
     assert read["pending"]["oldest_due_at"] is None
 
 
+def test_what_was_imported_is_no_arrival(project: Project, engine: Engine) -> None:
+    imported = "INSERT INTO hookledger.imported (delivery_id, origin) SELECT id, 'file' FROM hookledger.deliveries"
+    fill(engine, deliveries(1, 2), pending(1, 2, "now()"), imported)
+    assert document(project)["last_received_at"] is None
+    assert "No delivery was received yet: all were imported." in project.run("status").stdout
+    fill(engine, deliveries(3, 3), "UPDATE hookledger.deliveries SET received_at = '2031-05-04 12:00+00' WHERE id = 3")
+    fill(engine, deliveries(4, 4), f"{imported} WHERE id = 4")
+    assert document(project)["last_received_at"] == "2031-05-04T12:00:00+00:00"
+
+
 def test_every_number_as_json(project: Project, engine: Engine) -> None:
     fill(engine, *SMALL)
     read = document(project)

@@ -20,8 +20,10 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Label,
+    ScalarSelect,
     Select,
     cast,
+    exists,
     func,
     literal,
     select,
@@ -106,7 +108,7 @@ class Status:
     Args:
         schema: the PostgreSQL schema of the ledger.
         read_at: the moment, by the database's clock.
-        last_received_at: when the newest delivery was committed; None for an empty ledger.
+        last_received_at: when the newest delivery that was not imported was received; None if there is none.
         sources: by name, those that have anything to tell.
         paused: what is paused, the longest first: source or handler, its name, and since when.
     """
@@ -204,6 +206,14 @@ def pauses(t: Tables) -> Select[Any]:
     return select(p.kind, p.name, p.since).order_by(p.since, p.kind, p.name)
 
 
+def newest_arrival(t: Tables) -> ScalarSelect[int]:
+    """The id of the newest delivery that came by itself. Read from the two primary keys, from their end, so it costs
+    something only while nothing has arrived after a large import."""
+    d = t.deliveries.c
+    was_imported = exists().where(t.imported.c.delivery_id == d.id)
+    return select(d.id).where(~was_imported).order_by(d.id.desc()).limit(1).correlate(None).scalar_subquery()
+
+
 def read_status(connection: Connection, schema: str, *, exact: bool = False) -> Status:
     """How the ledger stands. Reads only, and costs about the same however large the ledger is.
 
@@ -219,7 +229,7 @@ def read_status(connection: Connection, schema: str, *, exact: bool = False) -> 
     moment, last = connection.execute(
         select(
             func.now(),
-            select(t.deliveries.c.received_at).order_by(t.deliveries.c.id.desc()).limit(1).scalar_subquery(),
+            select(t.deliveries.c.received_at).where(t.deliveries.c.id == newest_arrival(t)).scalar_subquery(),
         )
     ).one()
     pending = _read_pending(connection, t, limit)
