@@ -11,12 +11,12 @@ import typer
 
 from hookledger.cli.backfill import HandlerArgument
 from hookledger.cli.confirm import confirm
-from hookledger.cli.errors import INTERRUPTED, WrongUse, say
+from hookledger.cli.errors import INTERRUPTED, PARTLY, WrongUse, say
 from hookledger.cli.load import load_inbox_with_handlers
 from hookledger.cli.options import DatabaseUrl, Debug, Json
 from hookledger.cli.output import print_json, print_table
 from hookledger.cli.progress import Progress
-from hookledger.cli.replaying import PARTLY, InboxOption, Yes
+from hookledger.cli.replaying import InboxOption, Yes
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
