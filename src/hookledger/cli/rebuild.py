@@ -64,7 +64,12 @@ def rebuild(
 
     with engine_of(database_url) as engine:
         open_ready(engine, loaded.schema)
-        confirm(f"Run {handler} over all its deliveries again, into the schema {into}?", yes=yes)
+        confirm(
+            f"Run {handler} over all its deliveries again, into the schema {into}",
+            yes=yes,
+            no_terminal=f"this runs {handler} over all its deliveries, into a new schema {into}, and there is no "
+            "terminal to ask at: give --yes to do it",
+        )
         shadow = prepare(engine, loaded, handler, into, copy_tables=copy_table or ())
         done, interrupted = _run(read_url(database_url), shadow, quiet=json)
         found = list(differences(engine, shadow, most=most)) if diff else []

@@ -174,7 +174,7 @@ def carry_out(
             print_json({"plan": plan.as_document(), "deliveries": more() if more else []})
         return
     if ask is None:
-        confirm(f"Make {plan.total:,} deliveries pending again?", yes=yes)
+        confirm(f"Make {plan.total:,} deliveries pending again", yes=yes)
     else:
         ask(plan)
     replay = begin(engine, schema, selection, plan, who=name_of(who), reason=reason, options=options)
