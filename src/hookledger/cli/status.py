@@ -208,7 +208,7 @@ def _print(status: Status) -> None:
             f"Last delivery received {duration(ago)} ago, at {status.last_received_at.isoformat(timespec='seconds')}."
         )
     elif status.sources:
-        print("No delivery was received yet: all were imported.")
+        print("The newest deliveries were imported; none was received since.")
     else:
         return
     print()
