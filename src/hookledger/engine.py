@@ -42,7 +42,7 @@ def database_url(given: URL | str | None = None) -> URL:
 
     Raises:
         DatabaseNotGiven: if there is none.
-        SetupError: if it is for another database or driver.
+        SetupError: if it is for another database or driver, or cannot be read without doubt.
     """
     if not isinstance(given, URL):
         text = (given or os.environ.get("DATABASE_URL") or "").strip()
@@ -54,14 +54,31 @@ def database_url(given: URL | str | None = None) -> URL:
             # The reason is left out: it would repeat a part of the URL, which may be a part of the password.
             raise SetupError(
                 f"the database URL cannot be read: write {EXAMPLE}, with special characters of the password "
-                "percent-encoded"
+                "percent-encoded, such as @ as %40"
             ) from None
+        in_doubt = _splits_password(text)
+    else:
+        in_doubt = "@" in (given.host or "")
+    if in_doubt:
+        # Read as it stands, the end of the password would be a part of the host, which is no secret.
+        raise SetupError(
+            "the database URL has an @ within its password, or after its host: percent-encode it as %40, so that the "
+            f"only @ after the password is the one before the host, as in {EXAMPLE}"
+        )
     if given.drivername not in TAKEN:
         raise SetupError(
             f"the database URL is for {given.drivername}, but hookledger works on PostgreSQL through psycopg: "
             f"write {EXAMPLE}"
         )
     return given.set(drivername=DRIVER)
+
+
+def _splits_password(text: str) -> bool:
+    """Whether a URL with a password has an @ behind the one at which the password ends when it is read."""
+    _, _, rest = text.partition("://")
+    _, _, after_user = rest.partition(":")
+    _, _, after_password = after_user.partition("@")
+    return "@" in after_password
 
 
 def describe(url: URL) -> str:

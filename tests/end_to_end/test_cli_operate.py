@@ -256,6 +256,11 @@ def test_pausing_and_resuming(ledger: Ledger, run: Any, capsys: Any) -> None:
     assert done == {"kind": "source", "name": SHOP, "paused": False, "changed": True, "made_due": 1}
     assert "is resumed" in call(capsys, "resume", "count").stderr
     assert "was not paused" in call(capsys, "resume", SHOP).stderr
+    for name in ("count", "other"):
+        call(capsys, "pause", name, "--handler")
+    work(ledger)
+    told = call(capsys, "resume", "count", "--handler").stderr
+    assert "1 deliveries that waited are due now; what the pause of other concerns too is put back" in told
     work(ledger)
     assert ledger.outcomes() == {("o1", "count"): "applied"}
 

@@ -268,6 +268,9 @@ def test_a_rebuild_shows_what_differs(project: Project, ledger: Ledger) -> None:
     counting = '\n\n@inbox.accumulate("stripe", "charge.*")\ndef count(delivery, tx):\n    return {"events": 1}\n'
     project.write("hooks.py", HOOKS + counting)
     assert_told_in_one_sentence(project.run("rebuild", "count", "--into", "rebuilt"), 2, "--inbox MODULE:INBOX")
+    unasked = project.run("rebuild", "count", "--into", "rebuilt", "--inbox", "hooks:inbox")
+    assert_told_in_one_sentence(unasked, 2, "give --yes to do it")
+    assert "--dry-run" not in unasked.stderr
     command = ("rebuild", "count", "--into", "rebuilt", "--inbox", "hooks:inbox", "--diff", "--yes")
     done = project.run(*command, "--json")
     assert done.returncode == 0, done.stderr

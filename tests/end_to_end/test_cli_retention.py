@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from hookledger import stripe
+from hookledger.ledger.rights import grants
 from hookledger.operate.retention.partitions import week_of
 from tests.aged import days_ago, holds, make_old_partition, make_older, settle
 from tests.end_to_end.command import BODY, COMMAND, HOOKS, SECRET, Project, assert_told_in_one_sentence
@@ -102,6 +104,29 @@ def test_prune_shows_asks_and_drops(project: Project, ledger: Ledger) -> None:
     assert [(each["name"], each["kept"]) for each in told["partitions"]] == [(old, None)]
     assert told["moved_payloads"] == 1
     assert holds(ledger, "payloads_default") == ["needed"]
+    again = project.run("prune", "--payloads", "30d", "--yes")
+    assert (again.returncode, again.stderr.splitlines()[-1][:20]) == (0, "nothing was removed:")
+
+
+def test_a_role_of_workers_is_told_who_may_remove(project: Project, ledger: Ledger, database_url: str) -> None:
+    make_old_partition(ledger, 50)
+    ledger.record(document("done"))
+    make_older(ledger, 50, "done")
+    settle(ledger, "done")
+    role = str(ledger.value("SELECT 'worker_' || pg_backend_pid() || '_' || current_database()"))
+    ledger.execute(f'CREATE ROLE "{role}"')
+    try:
+        for statement in filter(str.strip, grants("hookledger", role).split(";\n")):
+            ledger.execute(statement)
+        url = make_url(database_url).update_query_dict({"options": f"-c role={role}"})
+        given = ("--database-url", url.render_as_string(hide_password=False))
+        for command in (("prune", "--payloads", "30d"), ("erase", "--id", "1")):
+            for how in ("--yes", "--dry-run"):
+                told = f"run `hookledger {command[0]}` as the owner of the tables"
+                assert_told_in_one_sentence(project.run(*command, how, *given), 2, told)
+    finally:
+        ledger.execute(f'DROP OWNED BY "{role}"')
+        ledger.execute(f'DROP ROLE "{role}"')
 
 
 def test_partitions_are_made_by_an_upgrade_and_shown(project: Project, ledger: Ledger) -> None:
@@ -130,6 +155,7 @@ def test_erase_asks_with_the_id_typed(project: Project, ledger: Ledger) -> None:
 
     rest = project.run("erase", "--where", "resource=r1", "--yes")
     assert (rest.returncode, "1 were left" in rest.stderr) == (5, True)
+    assert [project.run("erase", "--id", "9", how).returncode for how in ("--yes", "--dry-run")] == [3, 3]
 
 
 def captured(id: str, secret: str = SECRET, **more: Any) -> bytes:

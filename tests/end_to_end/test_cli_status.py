@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, select, text
 
 from hookledger.ledger.schema import tables
 from hookledger.ledger.status import (
     BOUND,
     Precision,
     dead_by_source,
+    newest_arrival,
     pending_by_source,
     read_status,
     redeliveries_by_source,
@@ -103,6 +104,16 @@ def test_an_empty_ledger(project: Project) -> None:
     assert read["last_received_at"] is None
     assert read["sources"] == {}
     assert read["pending"]["oldest_due_at"] is None
+
+
+def test_what_was_imported_is_no_arrival(project: Project, engine: Engine) -> None:
+    imported = "INSERT INTO hookledger.imported (delivery_id, origin) SELECT id, 'file' FROM hookledger.deliveries"
+    fill(engine, deliveries(1, 2), pending(1, 2, "now()"), imported)
+    assert document(project)["last_received_at"] is None
+    assert "none was received since" in project.run("status").stdout
+    fill(engine, deliveries(3, 3), "UPDATE hookledger.deliveries SET received_at = '2031-05-04 12:00+00' WHERE id = 3")
+    fill(engine, deliveries(4, 4), f"{imported} WHERE id = 4")
+    assert document(project)["last_received_at"] == "2031-05-04T12:00:00+00:00"
 
 
 def test_every_number_as_json(project: Project, engine: Engine) -> None:
@@ -251,3 +262,19 @@ def test_b072_bounded_counts_read_no_table_whole(large: Engine) -> None:
             scans = [node for node in nodes(top["Plan"]) if "Scan" in node["Node Type"]]
             assert scans
             assert max(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= BOUND + 1, top
+
+
+def test_the_last_arrival_is_found_from_the_end_also_where_most_was_imported(engine: Engine) -> None:
+    imported = (
+        "INSERT INTO hookledger.imported (delivery_id, origin) SELECT i, 'file' FROM generate_series(2, 50000) AS i"
+    )
+    fill(engine, deliveries(1, 50_000), imported, "ANALYZE hookledger.deliveries, hookledger.imported")
+    with engine.begin() as connection:
+        for limit, found in ((1_000, None), (None, 1)):
+            statement = select(newest_arrival(tables(SCHEMA), limit))
+            assert connection.scalar(statement) == found
+            if limit is not None:
+                text_of = statement.compile(engine, compile_kwargs={"literal_binds": True})
+                (top,) = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {text_of}").scalar_one()
+                scans = [node for node in nodes(top["Plan"]) if "Scan" in node["Node Type"]]
+                assert max(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= limit, top

@@ -56,6 +56,25 @@ def test_a_url_that_cannot_be_read_is_not_repeated(given: str) -> None:
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.parametrize("after", ["cr3tpw@db:5432/hooks", "cr3tpw/x@db/hooks", "cr3tpw?x=y@db/hooks", "cr3tpw@@db"])
+def test_a_password_with_an_at_sign_is_refused_and_no_part_of_it_told(after: str) -> None:
+    with pytest.raises(SetupError, match="percent-encode it as %40") as raised:
+        database_url(f"postgresql://bob:s3@{after}")
+    assert "s3" not in str(raised.value)
+    assert "cr3tpw" not in str(raised.value)
+
+
+def test_nor_of_one_that_somebody_else_has_read() -> None:
+    with pytest.raises(SetupError, match="percent-encode it as %40"):
+        database_url(make_url("postgresql://bob:s3@cr3tpw@db/hooks"))
+
+
+def test_an_at_sign_in_the_name_of_the_user_is_no_doubt() -> None:
+    url = database_url("postgresql://bob@corp:s3%40cr3t@db/hooks")
+    assert (url.username, url.password, url.host) == ("bob@corp", "s3@cr3t", "db")
+    assert database_url("postgresql://bob@corp@db/hooks").host == "db"
+
+
 @pytest.mark.parametrize(
     ("url", "described"),
     [

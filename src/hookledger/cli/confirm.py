@@ -8,13 +8,16 @@ import typer
 
 from hookledger.cli.errors import FAILED, WrongUse, one_line, say
 
+NO_TERMINAL = "this changes the ledger and there is no terminal to ask at: give --yes to do it, or --dry-run"
 
-def confirm(question: str, *, yes: bool) -> None:
+
+def confirm(question: str, *, yes: bool, no_terminal: str = NO_TERMINAL) -> None:
     """Go on only if the person agrees.
 
     Args:
         question: verb, count and object, without the question mark.
         yes: --yes was given.
+        no_terminal: what is told where nobody can be asked.
 
     Raises:
         WrongUse: without a terminal and without --yes.
@@ -23,7 +26,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise WrongUse("this changes the ledger and there is no terminal to ask at: give --yes to do it, or --dry-run")
+        raise WrongUse(no_terminal)
     if not typer.confirm(f"{question}?", err=True):
         say("nothing was changed")
         raise typer.Exit(FAILED)
@@ -44,7 +47,7 @@ def confirm_typed(warning: str, word: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise WrongUse("this changes the ledger and there is no terminal to ask at: give --yes to do it, or --dry-run")
+        raise WrongUse(NO_TERMINAL)
     say(f"warning: {warning}")
     if typer.prompt(f"Type {one_line(word)} to go on", default="", show_default=False, err=True).strip() != word:
         say("nothing was changed")

@@ -105,7 +105,7 @@ def erase(
     if counted.pending:
         say(f"{counted.pending:,} were left, as they are pending or came with one that is: erase them again later")
         raise typer.Exit(PARTLY)
-    if not dry_run and not (counted.deliveries or counted.with_them or counted.states):
+    if not (counted.deliveries or counted.with_them or counted.states):
         raise typer.Exit(NOTHING)
 
 

@@ -100,7 +100,10 @@ def _of_database(error: BaseException) -> str:
     first = message.splitlines()[0] if message else type(original).__name__
     state = getattr(original, "sqlstate", None) or ""
     if state == "42501":
-        return f"the role lacks a right: {first}; grant it (`hookledger db grants ROLE` prints what is needed)"
+        return (
+            f"the role lacks a right: {first}; run the command as the owner of the tables, or, if receivers and "
+            "workers lack it too, grant what `hookledger db grants ROLE` prints"
+        )
     if state in ("42P01", "3F000"):
         return f"the ledger is not there: {first}; run `hookledger db upgrade`"
     if state == "57014":

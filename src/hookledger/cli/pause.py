@@ -83,11 +83,16 @@ def resume(
         kind = _kind(engine, schema, name, source=source, handler=handler, paused_first=True)
         progress = told if sys.stderr.isatty() else None
         was_paused, made_due = pauses.resume(engine, schema, kind, name, progress=progress)
+        with engine.connect() as connection:
+            paused = pauses.read_pauses(connection, schema)
+    others = [each.name for each in paused if each.kind is pauses.PauseKind.HANDLER]
     if json:
         print_json({"kind": kind.value, "name": name, "paused": False, "changed": was_paused, "made_due": made_due})
         return
     what = f"the {kind.value} {name} is resumed" if was_paused else f"the {kind.value} {name} was not paused"
-    say(f"{what}; {made_due:,} deliveries that waited are due now")
+    # Which of them that concerns, only a worker knows, which has the handlers.
+    still = f"; what the pause of {' or '.join(others)} concerns too is put back" if others else ""
+    say(f"{what}; {made_due:,} deliveries that waited are due now{still if made_due else ''}")
 
 
 def _kind(

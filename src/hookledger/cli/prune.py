@@ -79,13 +79,14 @@ def prune(
     schema = schema_of(loaded, schema)
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
+        # Before anything is looked at, as some of that is the owner's as well.
+        require_owner(engine, schema)
         with engine.connect() as connection:
             kept.require(retry_times(sources_in(connection, tables(schema)), loaded))
         planned = plan_prune(engine, schema, kept)
         if dry_run:
             _show(planned, json=json, would=True)
             return
-        require_owner(engine, schema)
         if not yes:
             _show(planned, json=False, would=True, to_stderr=True)
         confirm("Remove this for good", yes=yes)
@@ -154,6 +155,8 @@ def _show(pruned: Pruned, *, json: bool, would: bool, to_stderr: bool = False) -
     for what, count in pruned.counts.items():
         most = "+" if pruned.is_bounded and count >= 10_000 else ""
         tell(f"{'would remove' if would else 'removed'} {count:,}{most} {_ROWS[what]}")
+    if not pruned.drops and not any(pruned.counts.values()) and pruned.is_whole:
+        say(f"nothing {'would be' if would else 'was'} removed: nothing that is settled is over its horizon")
     if pruned.put_off is not None:
         tell(pruned.put_off)
     if pruned.by_another:

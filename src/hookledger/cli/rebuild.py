@@ -11,12 +11,12 @@ import typer
 
 from hookledger.cli.backfill import HandlerArgument
 from hookledger.cli.confirm import confirm
-from hookledger.cli.errors import INTERRUPTED, WrongUse, say
+from hookledger.cli.errors import INTERRUPTED, PARTLY, WrongUse, say
 from hookledger.cli.load import load_inbox_with_handlers
 from hookledger.cli.options import DatabaseUrl, Debug, Json
 from hookledger.cli.output import print_json, print_table
 from hookledger.cli.progress import Progress
-from hookledger.cli.replaying import PARTLY, InboxOption, Yes
+from hookledger.cli.replaying import InboxOption, Yes
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -64,7 +64,12 @@ def rebuild(
 
     with engine_of(database_url) as engine:
         open_ready(engine, loaded.schema)
-        confirm(f"Run {handler} over all its deliveries again, into the schema {into}?", yes=yes)
+        confirm(
+            f"Run {handler} over all its deliveries again, into the schema {into}",
+            yes=yes,
+            no_terminal=f"this runs {handler} over all its deliveries, into a new schema {into}, and there is no "
+            "terminal to ask at: give --yes to do it",
+        )
         shadow = prepare(engine, loaded, handler, into, copy_tables=copy_table or ())
         done, interrupted = _run(read_url(database_url), shadow, quiet=json)
         found = list(differences(engine, shadow, most=most)) if diff else []

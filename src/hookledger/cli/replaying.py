@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hookledger.cli.confirm import confirm
-from hookledger.cli.errors import DONE, FAILED, INTERRUPTED, say
+from hookledger.cli.ended import advice, ended_in_words, status_of_ended
+from hookledger.cli.errors import say
 from hookledger.cli.output import print_json
 from hookledger.cli.progress import Progress
 from hookledger.cli.who import who as name_of
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from hookledger.operate.replay import Options, Plan, Replay, Run, Selection
     from hookledger.operate.replay.run import Progress as RunProgress
 
-PARTLY = 5
 PANEL = "How it goes"
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
@@ -174,7 +174,7 @@ def carry_out(
             print_json({"plan": plan.as_document(), "deliveries": more() if more else []})
         return
     if ask is None:
-        confirm(f"Make {plan.total:,} deliveries pending again?", yes=yes)
+        confirm(f"Make {plan.total:,} deliveries pending again", yes=yes)
     else:
         ask(plan)
     replay = begin(engine, schema, selection, plan, who=name_of(who), reason=reason, options=options)
@@ -211,30 +211,11 @@ def run_and_tell(engine: Engine, schema: str, replay: Replay, *, json: bool) -> 
         print_json(ended.as_document())
     else:
         print(ended_in_words(ended), flush=True)
-    state = ended.state.value
-    if state in ("stopped", "failed"):
+    if ended.state.value in ("stopped", "failed"):
         say(f"{how} goes on with it")
-    raise typer.Exit(_status(state, ended, interrupted=bool(signals)))
-
-
-def _status(state: str, ended: Replay, *, interrupted: bool) -> int:
-    if state == "done":
-        return DONE
-    if interrupted and state == "stopped":
-        return INTERRUPTED
-    return PARTLY if ended.queued else FAILED
-
-
-def ended_in_words(replay: Replay) -> str:
-    """How a replay stands, in one line."""
-    outcomes = dict(replay.result.get("outcomes", {}))
-    waiting = outcomes.pop("pending", 0)
-    parts = ", ".join(f"{count:,} {name}" for name, count in sorted(outcomes.items()))
-    line = f"replay {replay.id} {replay.state.value}: {replay.queued:,} made pending"
-    line += f"; {parts}" if parts else ""
-    line += f"; {waiting:,} still pending" if waiting else ""
-    why = replay.result.get("why")
-    return f"{line} ({why})" if why else line
+    if what_to_do := advice(ended):
+        say(what_to_do)
+    raise typer.Exit(status_of_ended(ended, interrupted=bool(signals)))
 
 
 def _note(made: RunProgress) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hookledger.cli.ended import ended_in_words
 from hookledger.cli.errors import say
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json, print_table
-from hookledger.cli.replaying import ended_in_words
 from hookledger.cli.who import who
 
 if TYPE_CHECKING:

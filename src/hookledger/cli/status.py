@@ -179,7 +179,7 @@ def duration(seconds: float) -> str:
 def verdict(status: Status) -> str:
     """How the ledger stands, in one sentence."""
     total = status.total
-    if status.last_received_at is None:
+    if status.last_received_at is None and not status.sources:
         return "No deliveries yet."
     waiting = shown(total.pending.count, total.pending.precision)
     sentence = "Nothing is pending" if not total.pending.count else f"{waiting} pending{_oldest(total.pending, status)}"
@@ -202,10 +202,15 @@ def _oldest(pending: Pending, status: Status) -> str:
 
 def _print(status: Status) -> None:
     print(verdict(status))
-    if status.last_received_at is None:
+    if status.last_received_at is not None:
+        ago = (status.read_at - status.last_received_at).total_seconds()
+        print(
+            f"Last delivery received {duration(ago)} ago, at {status.last_received_at.isoformat(timespec='seconds')}."
+        )
+    elif status.sources:
+        print("The newest deliveries were imported; none was received since.")
+    else:
         return
-    ago = (status.read_at - status.last_received_at).total_seconds()
-    print(f"Last delivery received {duration(ago)} ago, at {status.last_received_at.isoformat(timespec='seconds')}.")
     print()
     columns = {"all": status.total, **status.sources}
     rows = [

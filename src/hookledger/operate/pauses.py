@@ -102,6 +102,10 @@ def resume(
 ) -> tuple[bool, int]:
     """Resume it, and make due at once what was parked for it. Run again after it was interrupted, it does the rest.
 
+    Which handlers a delivery has is not known here. So while other handlers are paused, what is parked for one of them
+    may be made due as well; a worker that looks at it gives it back again, uncharged. Left where it is: what a paused
+    source keeps back, and what the handler has done already.
+
     Args:
         engine: on the ledger's database.
         schema: of the ledger.
@@ -143,8 +147,11 @@ def _make_due(t: Tables, kind: PauseKind, name: str, moment: datetime | None, la
     if kind is PauseKind.SOURCE:
         meant: ColumnElement[bool] = d.source == name
     else:
-        # What its source keeps back would only be parked again.
-        meant = ~exists().where(t.pauses.c.kind == PauseKind.SOURCE.value, t.pauses.c.name == d.source)
+        # What its source keeps back would only be parked again; so would what the handler has done, for another one.
+        e, is_handler = t.effects.c, t.pauses.c.kind == PauseKind.HANDLER.value
+        done = exists().where(e.source == d.source, e.event_id == d.event_id, e.handler == name)
+        by_source = exists().where(t.pauses.c.kind == PauseKind.SOURCE.value, t.pauses.c.name == d.source)
+        meant = ~by_source & ~(exists().where(is_handler) & done)
     chosen = (
         select(p.delivery_id)
         .join_from(t.pending, t.deliveries, d.id == p.delivery_id)

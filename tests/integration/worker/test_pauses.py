@@ -208,6 +208,28 @@ def test_resuming_leaves_what_is_paused_otherwise(way: Way, work: Work, ledger: 
     assert resume(operator, SCHEMA, HANDLER, "second") == (False, 0)
 
 
+def test_resuming_a_handler_leaves_what_it_has_done_to_the_pause_of_another(
+    way: Way, work: Work, ledger: Ledger, operator: Engine
+) -> None:
+    inbox = two_handlers(way)
+    pause(operator, SCHEMA, HANDLER, "second", who="anna")
+    ledger.record(document("e1"))
+    work(inbox)
+    pause(operator, SCHEMA, HANDLER, "first", who="anna")
+    ledger.record(document("e2"))
+    work(inbox)
+    assert parked(ledger) == {"e1", "e2"}
+    # Of e1, which "first" has done, it is certain that the other pause keeps it; of e2 a worker finds it out.
+    assert resume(operator, SCHEMA, HANDLER, "first") == (True, 1)
+    assert parked(ledger) == {"e1"}
+    work(inbox)
+    assert written(ledger, "first") == {"e1": 1, "e2": 1}
+    assert parked(ledger) == {"e1", "e2"}
+    assert charged(ledger) == {"e1": (0, None), "e2": (0, None)}
+    # Nothing else is paused: whatever is still parked is made due.
+    assert resume(operator, SCHEMA, HANDLER, "second") == (True, 2)
+
+
 def test_resuming_waits_for_whoever_parks_at_that_moment(ledger: Ledger, operator: Engine) -> None:
     repository = Repository.of(SCHEMA)
     pause(operator, SCHEMA, SOURCE, SHOP, who="anna")

@@ -16,7 +16,7 @@ from hookledger.ledger.schema import tables
 from hookledger.operate.replay.pace import Pace
 from hookledger.operate.replay.queue import Batch, queue
 from hookledger.operate.replay.records import Replay, ReplayState, change, find, read_state
-from hookledger.operate.replay.watch import in_flight, look, outcomes
+from hookledger.operate.replay.watch import in_flight, left_out, look, outcomes
 from hookledger.operate.retention.brief import SILENT
 from hookledger.receive.announce import announce
 
@@ -268,7 +268,8 @@ class Run:
             with self._engine.begin() as connection:
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{COUNTING}'")
                 found = outcomes(connection, self._tables, self._replay)
-                change(connection, self._tables, self._replay.id, state, {"outcomes": found})
+                left = left_out(connection, self._tables, self._replay)
+                change(connection, self._tables, self._replay.id, state, {"outcomes": found, **left})
         except DBAPIError as error:
             if sqlstate(error) != CANCELLED:
                 raise

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection, any_, bindparam, func, literal, select
+from sqlalchemy import Connection, any_, bindparam, exists, func, literal, select
 
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.records import Replay
+from hookledger.operate.replay.selection import Kind, there_is
 
 
 class Ends(NamedTuple):
@@ -56,7 +57,8 @@ def in_flight(connection: Connection, t: Tables, replay: Replay, most: int) -> f
 
 def outcomes(connection: Connection, t: Tables, replay: Replay) -> dict[str, int]:
     """What became of all deliveries of a replay: outcomes that its handlers have had since it began, how many
-    deliveries were skipped since all their effects existed, and how many are dead or still pending."""
+    deliveries were skipped since all their effects existed, and how many are dead, have failed and wait for their next
+    attempt, or are still pending without having failed."""
     replayed, d, effect = t.replayed.c, t.deliveries.c, t.effects.c
     ours = replayed.replay_id == replay.id
     new = (
@@ -72,11 +74,14 @@ def outcomes(connection: Connection, t: Tables, replay: Replay) -> dict[str, int
         .select_from(t.effects)
         .where(effect.source == d.source, effect.event_id == d.event_id, effect.applied_at >= replay.started_at)
     )
-    pending = select(literal(1)).where(t.pending.c.delivery_id == replayed.delivery_id).exists()
+    p = t.pending.c
+    pending = select(literal(1)).where(p.delivery_id == replayed.delivery_id).exists()
+    failed = select(literal(1)).where(p.delivery_id == replayed.delivery_id, p.last_error.is_not(None)).exists()
     dead = select(literal(1)).where(t.dead_letters.c.delivery_id == replayed.delivery_id).exists()
     counts = (
         select(
-            func.count().filter(pending),
+            func.count().filter(pending & ~failed),
+            func.count().filter(failed),
             func.count().filter(dead),
             func.count().filter(~pending & ~dead & ~touched.exists()),
         )
@@ -84,7 +89,38 @@ def outcomes(connection: Connection, t: Tables, replay: Replay) -> dict[str, int
         .join(t.deliveries, d.id == replayed.delivery_id)
         .where(ours)
     )
-    for name, count in zip(("pending", "dead", "skipped"), connection.execute(counts).one(), strict=True):
+    for name, count in zip(("pending", "failed", "dead", "skipped"), connection.execute(counts).one(), strict=True):
         if count:
             found[name] = int(count)
+    return found
+
+
+def left_out(connection: Connection, t: Tables, replay: Replay) -> dict[str, int]:
+    """How many deliveries of a replay nobody has worked on: `untouched` ones no worker has taken, `parked` ones wait
+    for what is paused, and of a backfill `missed` ones were settled by workers that have no such handler."""
+    p, replayed, d, effect = t.pending.c, t.replayed.c, t.deliveries.c, t.effects.c
+    fresh = (p.attempts == 0) & p.last_error.is_(None)
+    waiting = (
+        select(func.count().filter(fresh & ~p.parked), func.count().filter(p.parked))
+        .join_from(t.pending, t.replayed, replayed.delivery_id == p.delivery_id)
+        .where(replayed.replay_id == replay.id)
+    )
+    untouched, parked = connection.execute(waiting).one()
+    found = {"untouched": int(untouched), "parked": int(parked), "missed": 0}
+    matching = replay.selection.matching
+    if replay.kind is Kind.BACKFILL and matching is not None:
+        has_effect = there_is(
+            effect.source == d.source, effect.event_id == d.event_id, effect.handler.in_(matching.names)
+        )
+        settled = (
+            select(func.count())
+            .join_from(t.replayed, t.deliveries, d.id == replayed.delivery_id)
+            .where(
+                replayed.replay_id == replay.id,
+                ~has_effect,
+                ~exists().where(p.delivery_id == d.id),
+                ~exists().where(t.dead_letters.c.delivery_id == d.id),
+            )
+        )
+        found["missed"] = connection.execute(settled).scalar_one()
     return found

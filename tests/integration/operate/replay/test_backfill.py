@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from hookledger import Delivery, Inbox, SetupError
+from hookledger.cli.ended import advice, status_of_ended
 from hookledger.operate.backfill import backfill
 from hookledger.operate.filters import Filter, State
 from hookledger.operate.replay import Kind
@@ -55,6 +56,17 @@ def test_only_the_new_handler_runs_and_only_where_it_has_not(shop: Shop) -> None
     assert set(shop.dead()) == {"dead"}
     assert shop.plan(selection, inbox=inbox).total == 0
     shop.check()
+
+
+def test_the_end_says_when_the_workers_do_not_know_the_handler(shop: Shop) -> None:
+    shop.facts("e1", "e2")
+    shop.work()
+    selection = backfill(with_new_handlers(shop, []), "count")
+    with shop.working():
+        ended = shop.run(shop.begin(selection), patience=60.0)
+    assert (ended.queued, ended.result["missed"]) == (2, 2)
+    assert "do not know the handler yet" in (advice(ended) or "")
+    assert status_of_ended(ended, interrupted=False) == 1
 
 
 def test_a_new_snapshot_handler_ends_with_the_newest(shop: Shop) -> None:

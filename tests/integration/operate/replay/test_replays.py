@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from hookledger import SetupError
+from hookledger.cli.ended import advice, ended_in_words, status_of_ended
 from hookledger.errors import ReplayError
 from hookledger.ledger.repository import Repository
 from hookledger.ledger.schema import tables
@@ -444,6 +445,44 @@ def test_the_result_tells_what_became_of_them(shop: Shop) -> None:
         ended = shop.run(shop.begin(Selection(include_settled=True)), patience=60.0)
     assert ended.result["outcomes"] == {"applied": 1, "dead": 1, "skipped": 1}
     assert [one.id for one in newest(shop.pool, SCHEMA)] == [ended.id]
+
+
+def test_the_end_says_when_no_worker_runs(shop: Shop) -> None:
+    shop.facts("e1", "e2", fails=True)
+    shop.work()
+    ended = shop.run(shop.begin())
+    assert ended.result["untouched"] == 2
+    assert "2 made pending; 2 still pending" in ended_in_words(ended)
+    assert "no worker seems to run" in (advice(ended) or "")
+    assert status_of_ended(ended, interrupted=False) == 0
+
+
+def test_the_end_says_when_what_is_paused_is_waited_for(shop: Shop) -> None:
+    shop.facts("e1", "e2", fails=True)
+    shop.work()
+    park = "UPDATE hookledger.pending SET parked = true"
+    ended = shop.run(shop.begin(), progress=lambda made: shop.execute(park))
+    assert (ended.result["untouched"], ended.result["parked"]) == (0, 2)
+    assert "2 wait for what is paused" in (advice(ended) or "")
+
+
+def test_a_replay_of_which_some_failed_again_is_partly_done(shop: Shop) -> None:
+    shop.facts("dead", fails=True)
+    (waits,) = shop.facts("waits", waits=True)
+    shop.work()
+    shop.bury_all()
+    with shop.working():
+        ended = shop.run(shop.begin(), patience=60.0)
+        assert ended.result["outcomes"] == {"dead": 1, "failed": 1}
+        assert "1 dead; 1 failed and wait for their next attempt" in ended_in_words(ended)
+        assert status_of_ended(ended, interrupted=False) == 1
+        shop.facts("good")
+        wait_until(lambda: set(shop.pending()) == {"waits"})
+        ended = shop.run(shop.begin(Selection(include_settled=True)), patience=60.0)
+    assert ended.queued == 2
+    assert status_of_ended(ended, interrupted=False) == 5
+    assert advice(ended) is None
+    assert waits
 
 
 def test_what_lost_its_bytes_is_not_touched(shop: Shop) -> None:
