@@ -14,7 +14,7 @@ from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import INTERRUPTED, WrongUse, say
 from hookledger.cli.load import load_inbox_with_handlers
 from hookledger.cli.options import DatabaseUrl, Debug, Json
-from hookledger.cli.output import print_json, print_table
+from hookledger.cli.output import counted, print_json, print_table
 from hookledger.cli.progress import Progress
 from hookledger.cli.replaying import PARTLY, InboxOption, Yes
 
@@ -64,7 +64,7 @@ def rebuild(
 
     with engine_of(database_url) as engine:
         open_ready(engine, loaded.schema)
-        confirm(f"Run {handler} over all its deliveries again, into the schema {into}?", yes=yes)
+        confirm(f"Run {handler} over all its deliveries again, into the schema {into}", yes=yes)
         shadow = prepare(engine, loaded, handler, into, copy_tables=copy_table or ())
         done, interrupted = _run(read_url(database_url), shadow, quiet=json)
         found = list(differences(engine, shadow, most=most)) if diff else []
@@ -123,7 +123,7 @@ def _run(url: URL, shadow: Shadow, *, quiet: bool) -> tuple[Rebuilt, bool]:
 
 def _tell(done: Rebuilt, into: str, found: list[Difference] | None, most: int) -> None:
     say(
-        f"{done.deliveries:,} deliveries run into {into}, {done.failed:,} of them failed; "
+        f"{counted(done.deliveries, 'delivery', 'deliveries')} run into {into}, {done.failed:,} of them failed; "
         f"{done.gone:,} left out, their bytes are gone (deliveries up to {done.until_id})"
     )
     if found is None:
