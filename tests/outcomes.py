@@ -17,6 +17,7 @@ from hookledger import Inbox, RetryPolicy, Source, hmac_source
 from hookledger.http import Request
 from hookledger.ledger.repository import NewRequest, Repository
 from hookledger.receive.accept import Accepted, accept
+from hookledger.worker.raised import without_place
 
 SHOP = "shop"
 DAY = 86_400
@@ -127,28 +128,28 @@ class Ledger:
         return {event: outcome for (event, name), outcome in self.outcomes().items() if name == handler}
 
     def pending(self) -> dict[str, Pending]:
-        """The rows of pending by event."""
+        """The rows of pending by event, their errors without the place."""
         rows = self.execute(
             "SELECT event_id, attempts, extract(epoch FROM due_at - clock_timestamp())::float, last_error "
             "FROM hookledger.pending JOIN hookledger.deliveries ON id = delivery_id"
         )
-        return {row[0]: Pending(*row[1:]) for row in rows}
+        return {row[0]: Pending(*row[1:3], row.last_error and without_place(row.last_error)) for row in rows}
 
     def dead(self) -> dict[str, Dead]:
-        """The dead letters by event."""
+        """The dead letters by event, their errors without the place."""
         rows = self.execute(
             "SELECT event_id, reason, error, attempts "
             "FROM hookledger.dead_letters JOIN hookledger.deliveries ON id = delivery_id"
         )
-        return {row[0]: Dead(*row[1:]) for row in rows}
+        return {row[0]: Dead(row.reason, without_place(row.error), row.attempts) for row in rows}
 
     def failures(self) -> list[Failed]:
-        """What is recorded of failed attempts, in that order."""
+        """What is recorded of failed attempts, in that order, without the place."""
         rows = self.execute(
             "SELECT event_id, attempt, handler, error "
             "FROM hookledger.failures AS f JOIN hookledger.deliveries AS d ON d.id = f.delivery_id ORDER BY f.id"
         )
-        return [Failed(*row) for row in rows]
+        return [Failed(*row[:3], without_place(row.error)) for row in rows]
 
     def states(self, handler: str | None = None) -> dict[str, State]:
         """The states by resource, of one handler or of all."""

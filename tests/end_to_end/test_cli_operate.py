@@ -160,7 +160,7 @@ def test_no_command_shows_a_secret(ledger: Ledger, run: Any, capsys: Any, databa
     error = f"refused {signature} and {SECRETS[1]} and {SECRETS[2]} and {SECRETS[3]} at postgresql://me:hunter22@db/x"
     ledger.execute(
         "INSERT INTO hookledger.failures (delivery_id, attempt, handler, error, fingerprint)"
-        " VALUES (:id, 1, 'save', :error, 'f')",
+        " VALUES (:id, 1, 'save', :error, 'ffffffffffffffff')",
         id=id,
         error=error,
     )
@@ -168,7 +168,7 @@ def test_no_command_shows_a_secret(ledger: Ledger, run: Any, capsys: Any, databa
     commands: list[list[object]] = [
         ["deliveries"],
         ["deliveries", "--json"],
-        ["deliveries", "--ndjson", "--fingerprint", "f"],
+        ["deliveries", "--ndjson", "--fingerprint", "f" * 16],
         ["show", id],
         ["show", id, "--json"],
         ["status"],
@@ -235,6 +235,37 @@ def test_a_long_key_is_found_as_the_sender_wrote_it(ledger: Ledger, run: Any) ->
     [id] = ledger.record(document(long, f"r{long}", 1))
     assert run("deliveries", "--event-id", long, "-q") == f"{id}\n"
     assert run("deliveries", "--resource", f"r{long}", "-q") == f"{id}\n"
+
+
+def test_what_is_no_fingerprint_is_refused(ledger: Ledger, capsys: Any) -> None:
+    for command in (["replay"], ["dead"], ["deliveries"]):
+        for given in ("zz", "", "3f2a9c01d4e5b67", "3f2a9c01d4e5b6789", "zf2a9c01d4e5b678"):
+            ended = call(capsys, *command, "--fingerprint", given)
+            assert (ended.status, "is no fingerprint" in ended.stderr) == (2, True)
+    assert "0 selected" in call(capsys, "replay", "--dry-run", "--fingerprint", " 3F2A9C01D4E5B678").stdout
+
+
+def test_where_an_error_was_raised_is_shown_below_it(ledger: Ledger, run: Any) -> None:
+    [id] = ledger.record(document("o1", type="order.paid"))
+    error = "KeyError: 'how'\nat hooks.py:42 in save_customer\nDETAIL: more\nand more"
+    ledger.execute(
+        "INSERT INTO hookledger.failures (delivery_id, attempt, handler, error, fingerprint)"
+        " VALUES (:id, 1, 'save', :error, 'ffffffffffffffff')",
+        id=id,
+        error=error,
+    )
+    ledger.execute("UPDATE hookledger.pending SET attempts = 1, last_error = :error", error=error)
+    lines = [line.strip() for line in run("show", id).splitlines()]
+    wanted = ["KeyError: 'how'", "at hooks.py:42 in save_customer", "DETAIL: more and more"]
+    at = lines.index(f"error       {wanted[0]}")
+    assert lines[at + 1 : at + 3] == wanted[1:]
+    [attempt] = [number for number, line in enumerate(lines) if line.startswith("attempt 1")]
+    assert lines[attempt].endswith(f"save failed [ffffffffffffffff]: {wanted[0]}")
+    assert lines[attempt + 1 : attempt + 3] == wanted[1:]
+    listed = run("deliveries")
+    assert "KeyError: 'how'" in listed
+    assert "hooks.py" not in listed
+    assert json.loads(run("show", id, "--json"))["error"] == error
 
 
 def test_pausing_and_resuming(ledger: Ledger, run: Any, capsys: Any) -> None:

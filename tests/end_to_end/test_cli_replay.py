@@ -43,7 +43,7 @@ def bury(ledger: Ledger, which: str) -> None:
     ledger.execute(
         f"WITH gone AS (DELETE FROM hookledger.pending WHERE {which} RETURNING delivery_id)"
         " INSERT INTO hookledger.dead_letters (delivery_id, attempts, reason, error, fingerprint)"
-        " SELECT delivery_id, 3, 'failed', 'x', 'f' || delivery_id % 2 FROM gone"
+        " SELECT delivery_id, 3, 'failed', 'x', 'fffffffffffffff' || delivery_id % 2 FROM gone"
     )
 
 
@@ -131,7 +131,17 @@ def test_without_a_terminal_it_wants_yes(project: Project, ledger: Ledger, run: 
     assert "--yes" in done.stderr
     assert pending(ledger) == set()
     done = run(
-        "replay", "--fingerprint", "f1", "--yes", "--most-pending", "0", "--reason", "the bug", "--who", "ann", "--json"
+        "replay",
+        "--fingerprint",
+        "fffffffffffffff1",
+        "--yes",
+        "--most-pending",
+        "0",
+        "--reason",
+        "the bug",
+        "--who",
+        "ann",
+        "--json",
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -140,13 +150,13 @@ def test_without_a_terminal_it_wants_yes(project: Project, ledger: Ledger, run: 
     (listed,) = json.loads(run("replays", "--json").stdout)["replays"]
     assert listed == told
     assert run("replays", "-q").stdout == "1\n"
-    assert "fingerprint=f1" in run("replays").stdout
+    assert "fingerprint=fffffffffffffff1" in run("replays").stdout
 
 
 def test_at_a_terminal_it_asks(project: Project, ledger: Ledger) -> None:
     status, shown = at_terminal(project, "n", "replay")
     assert status == 1
-    assert "Make 3 deliveries pending again?" in shown
+    assert "Make 3 deliveries pending again? [y/N]" in shown
     assert "nothing was changed" in shown
     assert pending(ledger) == set()
     status, shown = at_terminal(project, "y", "replay", "--most-pending", "0")
@@ -175,7 +185,7 @@ def test_forgetting_effects_wants_a_word(project: Project, ledger: Ledger, run: 
     command = ("replay", "1", "--forget-effects", "add_revenue", "--most-pending", "0")
     done = run(*command, "--yes")
     assert done.returncode == 2
-    assert "warning: add_revenue will run a second time for 1 deliveries" in done.stderr
+    assert "warning: add_revenue will run a second time for 1 delivery whose" in done.stderr
     assert "give --confirm add_revenue" in done.stderr
     done = run(*command, "--yes", "--confirm", "yes")
     assert done.returncode == 2

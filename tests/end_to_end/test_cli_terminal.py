@@ -138,3 +138,15 @@ def test_status_is_watched_on_a_screen_of_its_own(project: Project) -> None:
     assert text_written.count("\x1b[H\x1b[2J") >= 2
     assert "\x1b[?1049l" in text_written
     assert "Traceback" not in text_written
+
+
+def test_a_fingerprint_is_never_broken_over_lines(project: Project, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO hookledger.dead_letters (delivery_id, attempts, reason, error, fingerprint)"
+                " SELECT id, 3, 'failed', repeat('LookupError ', 20), '3f2a9c01d4e5b678' FROM hookledger.deliveries"
+            )
+        )
+    for columns in ("80", "60"):
+        assert "3f2a9c01d4e5b678" in on_a_terminal(project, ["dead"], COLUMNS=columns)

@@ -121,7 +121,7 @@ def _print(found: Groups) -> None:
         for group in found.groups
     ]
     headings = ["count", "reason", "fingerprint", "first died", "last died", "example", "of", "error"]
-    print_table(headings, rows, numbers=False)
+    print_table(headings, rows, numbers=False, whole=("count", "fingerprint", "example"))
     if found.in_all > len(found.groups):
         say(f"{found.in_all - len(found.groups):,} more groups: --limit shows them")
     if found.is_bounded:
@@ -129,5 +129,5 @@ def _print(found: Groups) -> None:
 
 
 def _shortened(error: str) -> str:
-    line = one_line(error)
+    line = one_line(error.partition("\n")[0])
     return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."

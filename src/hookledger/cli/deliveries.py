@@ -131,7 +131,7 @@ def outcome_in_words(found: Found) -> str:
     if found.parked:
         parts.append("paused")
     if found.error is not None:
-        line = one_line(found.error)
+        line = one_line(found.error.partition("\n")[0])
         parts.append(line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ...")
     return "; ".join(parts)
 

@@ -12,6 +12,7 @@ from hookledger.cli.errors import INTERRUPTED, NOTHING, PARTLY, WrongUse, say
 from hookledger.cli.filtering import read_filter
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.output import counted as number_of
 from hookledger.cli.output import print_json
 from hookledger.cli.who import WhoOption, who
 
@@ -80,8 +81,9 @@ def erase(
         counted = remove(engine, schema, filter, who=person, dry_run=True)
         if not dry_run and (counted.deliveries or counted.with_them or counted.states):
             shared = f", with {counted.with_them:,} more that came in the same requests" if counted.with_them else ""
+            deliveries = number_of(counted.deliveries, "delivery", "deliveries")
             warning = (
-                f"Erase body and headers of {counted.deliveries:,} deliveries{shared}, and their states, for good. "
+                f"Erase body and headers of {deliveries}{shared}, and their states, for good. "
                 "They can never be replayed."
             )
             confirm_typed(warning, _word(filter, counted.deliveries), yes=yes)
@@ -99,9 +101,10 @@ def erase(
     if json:
         print_json({**asdict(counted), "dry_run": dry_run})
     else:
+        deliveries = number_of(counted.deliveries, "delivery", "deliveries")
         verb = "would erase" if dry_run else "erased"
         shared = f", and {counted.with_them:,} that came in the same requests" if counted.with_them else ""
-        print(f"{verb} {counted.deliveries:,} deliveries{shared}; {counted.states:,} states")
+        print(f"{verb} {deliveries}{shared}; {number_of(counted.states, 'state', 'states')}")
     if counted.pending:
         say(f"{counted.pending:,} were left, as they are pending or came with one that is: erase them again later")
         raise typer.Exit(PARTLY)

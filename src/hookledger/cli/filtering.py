@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PANEL = "Which deliveries"
 LONGEST_ID = 19
 """Digits; Python itself refuses to read some thousands of them."""
+FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Deliveries, by the ledger's number.", show_default=False)
@@ -123,7 +125,7 @@ def read_filter(
     """The filter that the options say.
 
     Raises:
-        WrongUse: for a state or outcome that there is not.
+        WrongUse: for a state or outcome that there is not, and for what is no fingerprint.
         SetupError: for what is no time.
     """
     from datetime import UTC, datetime
@@ -149,9 +151,18 @@ def read_filter(
         received_until=moment(until),
         settled_since=moment(settled_since),
         settled_until=moment(settled_until),
-        fingerprint=fingerprint,
+        fingerprint=None if fingerprint is None else _fingerprint(fingerprint),
         text=text,
     )
+
+
+def _fingerprint(given: str) -> str:
+    mark = given.strip().lower()
+    if FINGERPRINT.fullmatch(mark) is None:
+        raise WrongUse(
+            f"{given!r} is no fingerprint, which has sixteen hexadecimal digits: `hookledger dead` shows them"
+        )
+    return mark
 
 
 def _one_of(given: str, known: Sequence[str], what: str) -> str:

@@ -13,7 +13,7 @@ from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import FAILED, INTERRUPTED, PARTLY, WrongUse, one_line, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json
-from hookledger.cli.output import print_json
+from hookledger.cli.output import counted, print_json
 
 FORMS = ("ndjson", "har")
 MOST_COMPLAINTS = 100
@@ -111,7 +111,8 @@ def import_file(
         verb = "would be recorded" if dry_run else "recorded"
         differing = f" ({imported.differing:,} with other bytes)" if imported.differing else ""
         print(
-            f"{imported.read:,} read: {imported.recorded:,} deliveries {verb}, {imported.known:,} known{differing}, "
+            f"{imported.read:,} read: {counted(imported.recorded, 'delivery', 'deliveries')} {verb}, "
+            f"{imported.known:,} known{differing}, "
             f"{imported.empty:,} without an event, {imported.bad:,} left out"
         )
     if going.interrupted:

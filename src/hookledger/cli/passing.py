@@ -69,6 +69,7 @@ class Passing:
             "handler": settled.handler,
             "attempt": settled.attempt,
             "error": settled.error,
+            "place": settled.place,
         }
         self._print(str(settled.outcome), facts)
 

@@ -11,7 +11,7 @@ import typer
 from hookledger.cli.documents import pause_document
 from hookledger.cli.errors import WrongUse, say
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
-from hookledger.cli.output import print_json, print_table
+from hookledger.cli.output import counted, print_json, print_table
 from hookledger.cli.who import WhoOption, who
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def resume(
     from hookledger.operate import pauses
 
     def told(count: int) -> None:
-        say(f"{count:,} deliveries made due")
+        say(f"{counted(count, 'delivery', 'deliveries')} made due")
 
     with engine_of(database_url) as engine:
         open_ready(engine, schema)
@@ -92,7 +92,8 @@ def resume(
     what = f"the {kind.value} {name} is resumed" if was_paused else f"the {kind.value} {name} was not paused"
     # Which of them that concerns, only a worker knows, which has the handlers.
     still = f"; what the pause of {' or '.join(others)} concerns too is put back" if others else ""
-    say(f"{what}; {made_due:,} deliveries that waited are due now{still if made_due else ''}")
+    waited = "1 delivery that waited is" if made_due == 1 else f"{made_due:,} deliveries that waited are"
+    say(f"{what}; {waited} due now{still if made_due else ''}")
 
 
 def _kind(

@@ -13,7 +13,7 @@ from hookledger.cli.confirm import confirm, confirm_typed
 from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, printable, say
 from hookledger.cli.going import Going
 from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json, Schema
-from hookledger.cli.output import print_json, print_table
+from hookledger.cli.output import counted, print_json, print_table
 from hookledger.operate.masking import without_password
 
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ def discard(
         open_ready(engine, schema)
         count = remove(engine, schema, wanted, dry_run=True)
         if dry_run:
-            print(f"would discard {count:,} refused requests")
+            print(f"would discard {counted(count, 'refused request', 'refused requests')}")
             return
         if not count:
             say("nothing in quarantine matches")
             raise typer.Exit(NOTHING)
-        confirm(f"Discard {count:,} refused requests for good", yes=yes)
-        print(f"discarded {remove(engine, schema, wanted):,} refused requests")
+        confirm(f"Discard {counted(count, 'refused request', 'refused requests')} for good", yes=yes)
+        print(f"discarded {counted(remove(engine, schema, wanted), 'refused request', 'refused requests')}")
 
 
 def build(markup: Literal["rich"] | None) -> typer.Typer:
@@ -234,10 +234,12 @@ def _ask(planned: list[Any], *, unverified: bool, yes: bool) -> None:
 
     count = sum(1 for each in planned if each.verdict in (Verdict.LET_IN, Verdict.KNOWN))
     if unverified:
-        warning = f"Let in {count:,} requests, verified or not? Your handlers will run on unauthenticated data."
+        requests = counted(count, "request", "requests")
+        warning = f"Let in {requests}, verified or not? Your handlers will run on unauthenticated data."
         confirm_typed(warning, "unverified", yes=yes)
     elif count:
-        confirm(f"Let in {count:,} requests that verify now, and leave {len(planned) - count:,}", yes=yes)
+        verified = "1 request that verifies" if count == 1 else f"{count:,} requests that verify"
+        confirm(f"Let in {verified} now, and leave {len(planned) - count:,}", yes=yes)
 
 
 def _left(counts: Counter[Any]) -> int:

@@ -14,7 +14,7 @@ from hookledger.cli.confirm import confirm
 from hookledger.cli.errors import INTERRUPTED, PARTLY, WrongUse, say
 from hookledger.cli.load import load_inbox_with_handlers
 from hookledger.cli.options import DatabaseUrl, Debug, Json
-from hookledger.cli.output import print_json, print_table
+from hookledger.cli.output import counted, print_json, print_table
 from hookledger.cli.progress import Progress
 from hookledger.cli.replaying import InboxOption, Yes
 
@@ -128,7 +128,7 @@ def _run(url: URL, shadow: Shadow, *, quiet: bool) -> tuple[Rebuilt, bool]:
 
 def _tell(done: Rebuilt, into: str, found: list[Difference] | None, most: int) -> None:
     say(
-        f"{done.deliveries:,} deliveries run into {into}, {done.failed:,} of them failed; "
+        f"{counted(done.deliveries, 'delivery', 'deliveries')} run into {into}, {done.failed:,} of them failed; "
         f"{done.gone:,} left out, their bytes are gone (deliveries up to {done.until_id})"
     )
     if found is None:

@@ -28,6 +28,7 @@ from hookledger.cli.filtering import (
 )
 from hookledger.cli.load import load_inbox, schema_of
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.output import counted
 from hookledger.cli.replaying import (
     Canary,
     DryRun,
@@ -140,7 +141,8 @@ def replay(
         def ask(plan: Plan) -> None:
             assert forget_effects is not None
             warning = (
-                f"{forget_effects} will run a second time for {plan.total:,} deliveries whose effects it has written. "
+                f"{forget_effects} will run a second time for {counted(plan.total, 'delivery', 'deliveries')} "
+                "whose effects it has written. "
                 "Doubled effects are likely; what it does outside the database is done again"
             )
             confirm_by_word(warning, forget_effects, given=confirmed, option="--confirm")

@@ -12,7 +12,7 @@ import typer
 from hookledger.cli.confirm import confirm
 from hookledger.cli.ended import advice, ended_in_words, status_of_ended
 from hookledger.cli.errors import say
-from hookledger.cli.output import print_json
+from hookledger.cli.output import counted, print_json
 from hookledger.cli.progress import Progress
 from hookledger.cli.who import who as name_of
 
@@ -174,7 +174,7 @@ def carry_out(
             print_json({"plan": plan.as_document(), "deliveries": more() if more else []})
         return
     if ask is None:
-        confirm(f"Make {plan.total:,} deliveries pending again", yes=yes)
+        confirm(f"Make {counted(plan.total, 'delivery', 'deliveries')} pending again", yes=yes)
     else:
         ask(plan)
     replay = begin(engine, schema, selection, plan, who=name_of(who), reason=reason, options=options)

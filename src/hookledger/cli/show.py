@@ -107,7 +107,7 @@ def _print(story: Story) -> None:
     _fact("verified", verification_in_words(story))
     _fact("state", state_in_words(story))
     if found.error is not None:
-        _fact("error", found.error[:LONGEST_ERROR])
+        _error("error", "", found.error)
     for told in story.outcomes:
         _fact("outcome" if told.handler == "-" else f"by {told.handler}", outcome_in_words(told))
     for pause in story.pauses:
@@ -121,9 +121,8 @@ def _print(story: Story) -> None:
         _fact("sent again", f"{shown_moment(copy.received_at)}{differs}")
     _more(story.copies_in_all, len(story.copies))
     for attempt in story.attempts[:SHOWN_ATTEMPTS]:
-        error = attempt.error[:LONGEST_ERROR]
-        told_at = f"{shown_moment(attempt.at)}  {attempt.handler} failed [{attempt.fingerprint}]: {error}"
-        _fact(f"attempt {attempt.attempt}", told_at)
+        failed = f"{shown_moment(attempt.at)}  {attempt.handler} failed [{attempt.fingerprint}]: "
+        _error(f"attempt {attempt.attempt}", failed, attempt.error)
     _more(story.attempts_in_all, min(len(story.attempts), SHOWN_ATTEMPTS))
     missing = body_in_words(story)
     if missing is None:
@@ -148,6 +147,17 @@ def _heading(text: str) -> None:
 
 def _fact(name: str, value: str) -> None:
     print(f"  {one_line(name):<11} {one_line(value)}")
+
+
+def _error(name: str, before: str, error: str) -> None:
+    """An error in up to three lines: what, where, and what else the database said."""
+    from hookledger.worker.raised import parts
+
+    first, place, rest = parts(error[:LONGEST_ERROR])
+    _fact(name, before + first)
+    for more in (place, rest):
+        if more:
+            _fact("", more)
 
 
 def _more(in_all: int, shown: int) -> None:

@@ -59,11 +59,13 @@ def dead_letters(connection: Connection, subject: Subject) -> Iterator[Finding]:
     ).all()
     total = sum(count for _, count in counted)
     if total:
+        more = " or more" if total == COUNTED else ""
+        given_up = "1 delivery was" if total == 1 else f"{total}{more} deliveries were"
         reasons = ", ".join(f"{count} {reason}" for reason, count in counted)
         yield Finding(
             Severity.NOTE,
             "dead-letters",
-            f"{total}{' or more' if total == COUNTED else ''} deliveries were given up in the last hour ({reasons})",
+            f"{given_up} given up in the last hour ({reasons})",
             "look at them with `hookledger dead`, mend what their errors tell, then run them with `hookledger replay`",
         )
 

@@ -18,6 +18,7 @@ from hookledger.inbox import Inbox
 from hookledger.testing.databases import LedgerDatabase
 from hookledger.testing.loop import LoopThread
 from hookledger.worker import Settled, Worker, WorkerSettings
+from hookledger.worker.raised import without_place
 
 TIMEOUT = 30.0
 SPARE_CONNECTIONS = 2
@@ -167,12 +168,18 @@ def make_due(connection: Connection, schema: str, condition: str = "") -> int:
 
 def read_pending(connection: Connection, schema: str) -> list[StillPending]:
     """What is pending, in the order of arrival."""
-    return [StillPending(*row) for row in connection.execute(text(_in(schema, _PENDING)))]
+    return [
+        StillPending(*row)._replace(last_error=row.last_error and without_place(row.last_error))
+        for row in connection.execute(text(_in(schema, _PENDING)))
+    ]
 
 
 def read_dead(connection: Connection, schema: str) -> list[DeadLetter]:
     """The dead letters, in the order of arrival."""
-    return [DeadLetter(*row) for row in connection.execute(text(_in(schema, _DEAD)))]
+    return [
+        DeadLetter(*row)._replace(error=without_place(row.error))
+        for row in connection.execute(text(_in(schema, _DEAD)))
+    ]
 
 
 def _in(schema: str, statement: str) -> str:

@@ -341,7 +341,8 @@ class Cycle:
                     one.outcome,
                     one.handler,
                     one.attempt,
-                    one.error.partition("\n")[0],
+                    one.error.partition("\n")[0] + (f" ({one.place})" if one.place else ""),
+                    exc_info=one.raised,
                     extra={"delivery_id": one.delivery_id, "source": one.source, "handler": one.handler},
                 )
         if settled:

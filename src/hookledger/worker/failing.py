@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -15,6 +16,9 @@ from hookledger.ledger.repository import Buried, NewFailure, Postponed, Reposito
 from hookledger.retry import LONGEST_DELAY, RetryPolicy
 from hookledger.worker.fingerprint import fingerprint
 from hookledger.worker.outcome import Claimed, DeathReason, Failure, Settled, told
+from hookledger.worker.raised import with_place, without_parameters
+
+logger = logging.getLogger(__name__)
 
 Failures = Mapping[int, Sequence[Failure]]
 """Those of a batch, by delivery id."""
@@ -59,15 +63,21 @@ def write_failed(
     postponed: list[Postponed] = []
     buried: list[Buried] = []
     settled: list[Settled] = []
+    traced = logger.isEnabledFor(logging.DEBUG)
     for claimed in failed:
         id, attempts = claimed.delivery.id, claimed.attempts
         of_delivery = failures[id]
         first = of_delivery[0]
-        marks = [fingerprint(failure.handler.name, failure.error) for failure in of_delivery]
-        rows += [
-            NewFailure(id, attempts, failure.handler.name, failure.words, mark)
-            for failure, mark in zip(of_delivery, marks, strict=True)
+        places = [failure.place for failure in of_delivery]
+        marks = [
+            fingerprint(failure.handler.name, failure.error, place)
+            for failure, place in zip(of_delivery, places, strict=True)
         ]
+        rows += [
+            NewFailure(id, attempts, failure.handler.name, with_place(failure.words, place), mark)
+            for failure, place, mark in zip(of_delivery, places, marks, strict=True)
+        ]
+        text = with_place(first.words, places[0])
         # While a handler of it is paused, it is not given up: that one has not had its turn.
         reason = None if claimed.paused else verdict(of_delivery, attempts, inbox)
         if reason is None:
@@ -78,12 +88,18 @@ def write_failed(
                 for failure, policy, may in zip(of_delivery, policies, left, strict=True)
                 if may or not any(left)
             ]
-            postponed.append(Postponed(id, attempts, min(delays), first.words))
+            postponed.append(Postponed(id, attempts, min(delays), text))
         else:
-            buried.append(Buried(id, attempts, reason.value, first.words, marks[0]))
+            buried.append(Buried(id, attempts, reason.value, text, marks[0]))
         outcome = "failed" if reason is None else f"dead ({reason.value})"
         settled += [
-            told(claimed.delivery, failure.handler.name, outcome, error=failure.words) for failure in of_delivery
+            told(
+                *(claimed.delivery, failure.handler.name, outcome),
+                error=failure.words,
+                place=place,
+                raised=without_parameters(failure.error) if traced else None,
+            )
+            for failure, place in zip(of_delivery, places, strict=True)
         ]
     repository.write_failures(connection, rows)
     if postponed:

@@ -13,6 +13,7 @@ from hookledger.outcomes import DeathReason as DeathReason
 from hookledger.outcomes import Outcome as Outcome
 from hookledger.version import Version
 from hookledger.worker.fingerprint import in_words
+from hookledger.worker.raised import Place, place_of
 
 
 class Claimed(NamedTuple):
@@ -95,9 +96,15 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """The error for the ledger and the log, with its first cause."""
+        """The error in words, with its first cause."""
         told = in_words(self.error)
         return told if self.first is None else f"{told}; the first error was: {in_words(self.first)}"
+
+    @property
+    def place(self) -> Place | None:
+        """Where it came out of the handler's code; of an error that hookledger raised itself, its first cause."""
+        place = place_of(self.error, self.handler.function)
+        return place_of(self.first, self.handler.function) if place is None and self.first is not None else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,9 @@ class Settled:
 
     Args:
         outcome: applied, stale, superseded, ignored; or failed, or dead with the reason.
-        error: what went wrong, in one line.
+        error: what went wrong; the first line says it.
+        place: where that came out of the handler's code.
+        raised: the error itself, with its traceback, where the log is to have it.
     """
 
     delivery_id: int
@@ -118,6 +127,8 @@ class Settled:
     outcome: str
     attempt: int
     error: str | None = None
+    place: str | None = None
+    raised: BaseException | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -130,7 +141,14 @@ class BatchReport:
 
 
 def told(
-    delivery: Delivery, handler: str, outcome: str, *, resource: str | None = None, error: str | None = None
+    delivery: Delivery,
+    handler: str,
+    outcome: str,
+    *,
+    resource: str | None = None,
+    error: str | None = None,
+    place: Place | None = None,
+    raised: BaseException | None = None,
 ) -> Settled:
     """What observers and the log are told of a delivery."""
     return Settled(
@@ -143,4 +161,6 @@ def told(
         outcome,
         delivery.attempt,
         error,
+        None if place is None else str(place),
+        raised,
     )

@@ -92,7 +92,8 @@ class HandlerConnection(Connection):
         event.listen(self, "before_cursor_execute", self._before_statement)
         for name in ("commit", "rollback"):
             event.listen(self, name, self._before_end)
-        if not event.contains(engine, "handle_error", _note_error):
+        # Not event.contains, which goes by the address of the engine: that of one that is gone may be this one's.
+        if _note_error not in engine.dialect.dispatch.handle_error:
             event.listen(engine, "handle_error", _note_error)
 
     def begin_batch(self) -> None:

@@ -78,7 +78,7 @@ def test_a_check_that_takes_too_long_does_not_hide_the_others(found: Examine, ro
         findings = found(limits=Limits(check=timedelta(milliseconds=100)))
     pending, dead = [next(each for each in findings if each.check == name) for name in ("pending", "dead-letters")]
     assert "could not be looked at" in pending.what
-    assert "1 deliveries" in dead.what
+    assert "1 delivery was" in dead.what
 
 
 def test_a_schema_that_is_missing(empty_database_url: str, make_engine: MakeEngine) -> None:

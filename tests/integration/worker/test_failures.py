@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -437,3 +439,49 @@ def test_an_observer_that_fails_costs_nothing(way: Way, work: Work, ledger: Ledg
     work(inbox, observe=observe)
     assert written(ledger) == dict.fromkeys(NEIGHBOURS, 1)
     assert "the observer of the worker failed" in caplog.text
+
+
+def test_the_ledger_and_the_log_say_where(
+    way: Way, work: Work, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> BaseException:
+        return {}["how"]  # type: ignore[no-any-return]
+
+    ledger.record(bad())
+    with caplog.at_level(logging.INFO, "hookledger.worker"):
+        work(failing(way, broken, max_attempts=2))
+    for column in ("error FROM hookledger.failures", "last_error FROM hookledger.pending"):
+        error = ledger.value(f"SELECT {column}")
+        first, place = error.splitlines()
+        assert first == "KeyError: 'how'"
+        assert re.fullmatch(r"at test_failures\.py:\d+ in broken", place)
+    (logged,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert logged.getMessage().endswith(f"KeyError: 'how' ({place})")
+    assert logged.exc_info is None
+    ledger.make_due()
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "hookledger.worker"):
+        work(failing(way, broken, max_attempts=2))
+    assert ledger.value("SELECT error FROM hookledger.dead_letters").splitlines() == ["KeyError: 'how'", place]
+    (logged,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert logged.exc_info is not None
+    assert isinstance(logged.exc_info[1], KeyError)
+    marks = "SELECT count(DISTINCT fingerprint) FROM hookledger.failures"
+    assert ledger.value(marks) == 1
+
+
+def test_the_log_tells_no_parameters(way: Way, work: Work, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    inbox = inbox_of_shop()
+
+    def body(delivery: Delivery, tx: Connection) -> None:
+        tx.execute(text("SELECT 1 / (length(:given) - 8)"), {"given": delivery.data["kept"]})
+
+    inbox.accumulate(SHOP, name="divide")(way.handler(body))
+    ledger.record(document("e1", kept="a secret"))
+    with caplog.at_level(logging.DEBUG, "hookledger.worker"):
+        work(inbox)
+    (logged,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    told = logging.Formatter().format(logged)
+    assert "in body, raised at" in told
+    assert "DivisionByZero" in told
+    assert "a secret" not in told

@@ -119,4 +119,5 @@ def in_words(span: timedelta) -> str:
     days = span / timedelta(days=1)
     if days >= 2 and days == int(days):
         return f"{int(days)} days"
-    return f"{span / timedelta(hours=1):g} hours"
+    hours = f"{span / timedelta(hours=1):g}"
+    return "1 hour" if hours == "1" else f"{hours} hours"
