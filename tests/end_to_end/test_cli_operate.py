@@ -291,7 +291,7 @@ def test_pausing_and_resuming(ledger: Ledger, run: Any, capsys: Any) -> None:
         call(capsys, "pause", name, "--handler")
     work(ledger)
     told = call(capsys, "resume", "count", "--handler").stderr
-    assert "1 deliveries that waited are due now; what the pause of other concerns too is put back" in told
+    assert "1 delivery that waited is due now; what the pause of other concerns too is put back" in told
     work(ledger)
     assert ledger.outcomes() == {("o1", "count"): "applied"}
 
