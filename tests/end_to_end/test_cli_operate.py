@@ -88,6 +88,18 @@ def test_nothing_found_says_whether_there_is_anything(ledger: Ledger, run: Any, 
         (["pause", "", "--handler"], "an empty name"),
         (["deliveries", "9" * 5000], "is no id of a delivery"),
         (["prune", "--payloads", "999999w", "--dry-run"], "write never"),
+        *[
+            ([*command, str(2**63)], str(2**63 - 1))
+            for command in (
+                ["deliveries", "--before"],
+                ["erase", "--dry-run", "--id"],
+                ["quarantine", "show"],
+                ["quarantine", "discard"],
+                ["quarantine", "--before"],
+                ["replays", "stop"],
+                ["replay", "--resume"],
+            )
+        ],
     ],
 )
 def test_wrong_use_is_told_in_one_sentence(ledger: Ledger, run: Any, arguments: list[str], told: str) -> None:

@@ -218,6 +218,8 @@ def test_quarantine_is_looked_at_and_let_in(project: Project, ledger: Ledger) ->
     assert ("t0psecret" in shown_masked, '"a": 1' in shown_masked) == (False, True)
     declined, shown = typed(project, "y", "quarantine", "release", "hooks:inbox", str(forged), "--unverified")
     assert (declined, "unauthenticated data" in shown) == (1, True)
+    forcing = ("quarantine", "release", "hooks:inbox", str(forged), "--unverified", "--yes")
+    assert [project.run(*forcing, *more).returncode for more in ((), ("--confirm", "yes"))] == [2, 2]
     let_in, shown = typed(project, "unverified", "quarantine", "release", "hooks:inbox", str(forged), "--unverified")
     assert let_in == 0, shown
     marked = "SELECT count(*) FROM hookledger.imported WHERE origin LIKE 'quarantine %, not verified'"

@@ -70,7 +70,7 @@ def confirm_by_word(warning: str, word: str, *, given: str | None, option: str) 
     say(f"warning: {warning}")
     if given is not None:
         if given != word:
-            raise WrongUse(f"{option} must be {word!r}, the same word as what is forgotten; nothing was changed")
+            raise WrongUse(f"{option} must be {word!r}; nothing was changed")
         return
     if not sys.stdin.isatty():
         raise WrongUse(f"--yes is not enough for this and there is no terminal to ask at: give {option} {word}")

@@ -26,7 +26,7 @@ from hookledger.cli.filtering import (
     read_filter,
     read_ids,
 )
-from hookledger.cli.options import DatabaseUrl, Debug, Schema
+from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, Schema
 from hookledger.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def deliveries(
     fingerprint: FingerprintOption = None,
     text: TextOption = None,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="ID", min=0, help="Only older ones: the next page begins there.")
+        int | None,
+        typer.Option(
+            "--before", metavar="ID", min=0, max=LARGEST_NUMBER, help="Only older ones: the next page begins there."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="As many at the most.")] = 50,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all of them.")] = False,

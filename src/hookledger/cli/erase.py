@@ -11,7 +11,7 @@ from hookledger.cli.confirm import confirm_typed
 from hookledger.cli.errors import INTERRUPTED, NOTHING, PARTLY, WrongUse, say
 from hookledger.cli.filtering import read_filter
 from hookledger.cli.going import Going
-from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import counted as number_of
 from hookledger.cli.output import print_json
 from hookledger.cli.who import WhoOption, who
@@ -26,7 +26,9 @@ WHERE = (
 
 
 def erase(
-    id: Annotated[list[int] | None, typer.Option("--id", metavar="ID", help="This delivery; repeatable.")] = None,
+    id: Annotated[
+        list[int] | None, typer.Option("--id", metavar="ID", max=LARGEST_NUMBER, help="This delivery; repeatable.")
+    ] = None,
     resource: Annotated[
         str | None, typer.Option("--resource", metavar="KEY", help="All that is about this resource, and its states.")
     ] = None,

@@ -18,6 +18,10 @@ class LogLevel(enum.StrEnum):
     ERROR = "error"
 
 
+LARGEST_NUMBER = 2**63 - 1
+"""Of what has a number in the ledger: a bigint."""
+
+
 class LogFormat(enum.StrEnum):
     """How a log record is written."""
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hookledger.cli.confirm import confirm, confirm_typed
+from hookledger.cli.confirm import confirm, confirm_by_word
 from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, printable, say
 from hookledger.cli.going import Going
-from hookledger.cli.options import DatabaseUrl, Debug, InboxArgument, Json, Schema
+from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, InboxArgument, Json, Schema
 from hookledger.cli.output import counted, print_json, print_table
 from hookledger.operate.masking import without_password
 
@@ -29,7 +29,10 @@ Reason = Annotated[
 ]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Received since: 3h, or 2031-05-04T13:58.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Received before.")]
-Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]...", help="Their numbers; else the options choose.")]
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[ID]...", max=LARGEST_NUMBER, help="Their numbers; else the options choose."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would become of them, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -43,7 +46,8 @@ def _list(
     each: Annotated[bool, typer.Option("--each", help="Each request instead of groups, the latest first.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many, with --each.")] = 50,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="ID", help="With --each: go on after this one.")
+        int | None,
+        typer.Option("--before", metavar="ID", max=LARGEST_NUMBER, help="With --each: go on after this one."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the numbers, one a line.")] = False,
     json: Json = False,
@@ -79,7 +83,7 @@ def _list(
 
 
 def show(
-    id: Annotated[int, typer.Argument(metavar="ID", help="The number of the request.")],
+    id: Annotated[int, typer.Argument(metavar="ID", max=LARGEST_NUMBER, help="The number of the request.")],
     raw: Annotated[bool, typer.Option("--raw", help="Only the body, byte for byte.")] = False,
     json: Json = False,
     database_url: DatabaseUrl = None,
@@ -122,6 +126,10 @@ def release(
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
+    confirmed: Annotated[
+        str | None,
+        typer.Option("--confirm", metavar="WORD", help="The typed word of --unverified, without a terminal."),
+    ] = None,
     json: Json = False,
     database_url: DatabaseUrl = None,
     debug: Debug = False,
@@ -150,7 +158,7 @@ def release(
         if not dry_run:
             planned = list(let_in(engine, loaded, wanted, unverified=unverified, dry_run=True))
             if planned:
-                _ask(planned, unverified=unverified, yes=yes)
+                _ask(planned, unverified=unverified, yes=yes, confirmed=confirmed)
         with Going() as going:
             for released in let_in(
                 engine, loaded, wanted, unverified=unverified, dry_run=dry_run, stopping=going.stopping
@@ -229,14 +237,15 @@ def build(markup: Literal["rich"] | None) -> typer.Typer:
     return group
 
 
-def _ask(planned: list[Any], *, unverified: bool, yes: bool) -> None:
+def _ask(planned: list[Any], *, unverified: bool, yes: bool, confirmed: str | None) -> None:
     from hookledger.operate.quarantine import Verdict
 
     count = sum(1 for each in planned if each.verdict in (Verdict.LET_IN, Verdict.KNOWN))
     if unverified:
         requests = counted(count, "request", "requests")
         warning = f"Let in {requests}, verified or not? Your handlers will run on unauthenticated data."
-        confirm_typed(warning, "unverified", yes=yes)
+        # --yes never means force.
+        confirm_by_word(warning, "unverified", given=confirmed, option="--confirm")
     elif count:
         verified = "1 request that verifies" if count == 1 else f"{count:,} requests that verify"
         confirm(f"Let in {verified} now, and leave {len(planned) - count:,}", yes=yes)

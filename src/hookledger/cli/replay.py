@@ -27,7 +27,7 @@ from hookledger.cli.filtering import (
     read_ids,
 )
 from hookledger.cli.load import load_inbox, schema_of
-from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import counted
 from hookledger.cli.replaying import (
     Canary,
@@ -79,7 +79,10 @@ def replay(
     max_failures: MaxFailures = None,
     most_pending: MostPending = None,
     resume: Annotated[
-        int | None, typer.Option("--resume", metavar="REPLAY", help="Go on with a replay that was stopped or cut off.")
+        int | None,
+        typer.Option(
+            "--resume", metavar="REPLAY", max=LARGEST_NUMBER, help="Go on with a replay that was stopped or cut off."
+        ),
     ] = None,
     forget_effects: Annotated[
         str | None,

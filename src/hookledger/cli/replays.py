@@ -8,7 +8,7 @@ import typer
 
 from hookledger.cli.ended import ended_in_words
 from hookledger.cli.errors import say
-from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
+from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json, print_table
 from hookledger.cli.who import who
 
@@ -49,7 +49,9 @@ def list_replays(
 
 
 def stop(
-    number: Annotated[int, typer.Argument(metavar="REPLAY", help="Its number, as `hookledger replays` shows it.")],
+    number: Annotated[
+        int, typer.Argument(metavar="REPLAY", max=LARGEST_NUMBER, help="Its number, as `hookledger replays` shows it.")
+    ],
     json: Json = False,
     database_url: DatabaseUrl = None,
     schema: Schema = "hookledger",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -292,6 +291,13 @@ def test_what_is_resumed_while_a_worker_is_about_to_park_it_is_run(
     assert ledger.pending() == {}
 
 
+SILENT = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND pid <> pg_backend_pid()
+"""
+"""Connections that a stopped process holds open in a transaction."""
+
+
 def test_one_who_is_stopped_while_resuming_does_not_hold_up_workers(
     operator: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,7 +307,7 @@ def test_one_who_is_stopped_while_resuming_does_not_hold_up_workers(
 
     def sleep(_: Any, __: Any, statement: str, *___: Any) -> None:
         if "statement_timestamp" in statement:
-            time.sleep(1)
+            wait_until(lambda: ledger.value(SILENT) == 0)
 
     event.listen(operator, "before_cursor_execute", sleep)
     with pytest.raises(DBAPIError, match="idle-in-transaction"):

@@ -9,10 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, any_, bindparam, delete
+from sqlalchemy import Connection, any_, bindparam, delete, func, select
 
+from hookledger.errors import SetupError
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements import BIGINTS
+
+
+def require_forgetting(connection: Connection, t: Tables) -> None:
+    """See, before a replay is recorded, that the role may delete effects.
+
+    Raises:
+        SetupError: if not; the role that receives and works may not.
+    """
+    place = connection.dialect.identifier_preparer.format_table(t.effects)
+    if not connection.scalar(select(func.has_table_privilege(place, "DELETE"))):
+        raise SetupError(f"this role has no right to remove rows of {place}: forget effects as the owner of the tables")
 
 
 def forget_effects(connection: Connection, t: Tables, handler: str, ids: Sequence[int]) -> int:

@@ -14,6 +14,7 @@ from hookledger import storable
 from hookledger.errors import ReplayError
 from hookledger.ledger.revision import command
 from hookledger.ledger.schema import Tables, tables
+from hookledger.operate.replay.forget import require_forgetting
 from hookledger.operate.replay.options import Options
 from hookledger.operate.replay.plan import Plan
 from hookledger.operate.replay.selection import Kind, Selection
@@ -105,11 +106,14 @@ def begin(
 
     Raises:
         ReplayError: if one of the same selection has not ended yet.
+        SetupError: if it is to forget effects, and the role may not.
     """
     t = tables(schema)
     document = selection.as_document()
     options = options or Options()
     with engine.begin() as connection:
+        if selection.kind is Kind.FORGET:
+            require_forgetting(connection, t)
         # Whoever begins at the same moment waits here, and then finds ours.
         connection.exec_driver_sql("SET LOCAL lock_timeout = '10s'")
         end_if_silent(connection)

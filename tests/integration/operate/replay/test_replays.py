@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, create_engine
 
 from hookledger import SetupError
 from hookledger.cli.ended import advice, ended_in_words, status_of_ended
@@ -106,6 +106,22 @@ def test_b053_a_forced_run_is_an_act_of_its_own_with_a_record(shop: Shop) -> Non
     assert (forced.kind, forced.who, forced.queued) == (Kind.FORGET, "ann", 1)
     assert find(shop.pool, SCHEMA, forced.id).selection.matching == Matching("add")
     shop.check()
+
+
+def test_a_role_that_may_not_forget_leaves_no_record_behind(shop: Shop) -> None:
+    selection = Selection(**FORGET_ADD)
+    plan = shop.plan(selection)
+    role = f"hookledger_test_{secrets.token_hex(4)}"
+    shop.execute(f"CREATE ROLE {role}; GRANT USAGE ON SCHEMA hookledger TO {role}")
+    shop.execute(f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA hookledger TO {role}")
+    engine = create_engine(shop.url, connect_args={"options": f"-c role={role}"})
+    try:
+        with pytest.raises(SetupError, match="as the owner"):
+            begin(engine, SCHEMA, selection, plan, who="ann")
+    finally:
+        engine.dispose()
+        shop.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+    assert shop.value("SELECT count(*) FROM hookledger.replays") == 0
 
 
 def test_a_forced_run_is_about_deliveries_with_an_effect_of_the_handler(shop: Shop) -> None:
@@ -587,18 +603,18 @@ def test_a_process_that_is_stopped_in_a_batch_lets_go_and_does_it_again(
     (dead,) = shop.facts("e1", fails=True)
     shop.work()
     monkeypatch.setattr(brief, "LONGEST_SILENCE", "300ms")
-    naps = [1.0]
+    stopped: list[int] = []
 
-    def revive_and_sleep(connection: Connection, *given: Any) -> list[int]:
+    def revive_and_stop(connection: Connection, *given: Any) -> list[int]:
         revived = revive(connection, *given)
-        for seconds in naps[:1]:
-            naps.clear()
-            time.sleep(seconds)
+        if not stopped:
+            stopped.append(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+            wait_until(lambda: not shop.value(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {stopped[0]}"))
         return revived
 
     revive = queueing._revive
-    monkeypatch.setattr(queueing, "_revive", revive_and_sleep)
+    monkeypatch.setattr(queueing, "_revive", revive_and_stop)
     assert shop.replay().queued == 1
-    assert naps == []
+    assert len(stopped) == 1
     assert shop.replayed() == [(1, dead)]
     assert set(shop.pending()) == {"e1"}
