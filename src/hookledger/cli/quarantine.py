@@ -12,15 +12,12 @@ import typer
 from hookledger.cli.confirm import confirm, confirm_by_word
 from hookledger.cli.errors import FAILED, INTERRUPTED, NOTHING, PARTLY, WrongUse, printable, say
 from hookledger.cli.going import Going
+from hookledger.cli.kept import document, print_each, print_groups, print_one
 from hookledger.cli.options import LARGEST_NUMBER, DatabaseUrl, Debug, InboxArgument, Json, Schema
-from hookledger.cli.output import counted, print_json, print_table
-from hookledger.operate.masking import without_password
+from hookledger.cli.output import counted, print_json
 
 if TYPE_CHECKING:
-    from hookledger.operate.quarantine import Group, Kept, Wanted
-
-SHOWN = 4_096
-"""Characters of a body that are shown, without --raw."""
+    from hookledger.operate.quarantine import Wanted
 
 SourceOption = Annotated[str | None, typer.Option("--source", metavar="NAME", help="Only those sent to this source.")]
 Reason = Annotated[
@@ -77,9 +74,9 @@ def _list(
         for one in rows:
             print(one.id)
     elif each:
-        _print_each(rows, json=json)
+        print_each(rows, json=json)
     else:
-        _print_groups(found, json=json)
+        print_groups(found, json=json)
 
 
 def show(
@@ -108,9 +105,9 @@ def show(
         sys.stdout.buffer.write(kept.request.body)
         sys.stdout.buffer.flush()
     elif json:
-        print_json(_document(kept, whole=True))
+        print_json(document(kept, whole=True))
     else:
-        _print_one(kept)
+        print_one(kept)
 
 
 def release(
@@ -280,135 +277,3 @@ def _chosen(
     if wanted.is_everything and not every:
         raise WrongUse("say which: numbers, --source, --reason, --since or --until, or --all")
     return wanted
-
-
-def _document(kept: Kept, *, whole: bool = False) -> dict[str, Any]:
-    """What --json prints of a request: secrets masked, times as ISO 8601 with zone."""
-    from hookledger.operate.masking import mask_headers
-
-    document: dict[str, Any] = {
-        "id": kept.id,
-        "at": kept.at.isoformat(),
-        "source": kept.source,
-        "status": kept.status,
-        "reason": kept.reason,
-        "diagnosis": kept.diagnosis,
-        "size": kept.size,
-        "released_at": kept.released_at and kept.released_at.isoformat(),
-        "deliveries": kept.delivery_ids,
-    }
-    if whole:
-        document["method"] = kept.request.method
-        document["url"] = _without_query(kept.request.url)
-        document["headers"] = mask_headers(kept.request.headers)
-        document["body"] = _shown_body(kept) if kept.is_whole else None
-    return document
-
-
-def _shown_body(kept: Kept) -> str:
-    """The body as text, without what its headers and members say is secret."""
-    import json
-
-    from hookledger.operate.masking import mask_members, scrub, secret_values
-
-    text = kept.request.body.decode("utf-8", "replace")
-    try:
-        document = json.loads(text)
-        masked = mask_members(document)
-        # As it came, where that shows nothing: writing it anew could change numbers.
-        if masked != document:
-            text = json.dumps(masked, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        pass
-    return scrub(text, secret_values(kept.request.headers))
-
-
-def _without_query(url: str) -> str:
-    # Some providers have the secret in it.
-    place, mark, query = without_password(url).partition("?")
-    return place if not mark else f"{place}?[{len(query)} characters are not shown]"
-
-
-def _moment(moment: datetime) -> str:
-    from hookledger.operate.moments import shown_moment
-
-    return shown_moment(moment)
-
-
-def _print_groups(found: list[Group], *, json: bool) -> None:
-    if json:
-        document = [
-            {
-                "source": group.source,
-                "reason": group.reason,
-                "count": group.count,
-                "released": group.released,
-                "first_at": group.first_at.isoformat(),
-                "last_at": group.last_at.isoformat(),
-                "example": group.example,
-            }
-            for group in found
-        ]
-        print_json({"groups": document})
-        return
-    if not found:
-        print("No refused requests kept.")
-        return
-    rows = [
-        [
-            group.source,
-            group.reason,
-            f"{group.count:,}",
-            f"{group.released:,}",
-            _moment(group.first_at),
-            _moment(group.last_at),
-            str(group.example),
-        ]
-        for group in found
-    ]
-    print_table(["source", "reason", "count", "let in", "first", "last", "example"], rows, numbers=False)
-
-
-def _print_each(rows: list[Kept], *, json: bool) -> None:
-    if json:
-        print_json({"requests": [_document(row) for row in rows]})
-        return
-    if not rows:
-        print("No refused requests kept.")
-        return
-    cells = [
-        [
-            str(row.id),
-            _moment(row.at),
-            row.source,
-            str(row.status),
-            row.reason,
-            f"{row.size:,}",
-            "" if row.released_at is None else _moment(row.released_at),
-        ]
-        for row in rows
-    ]
-    print_table(["id", "received", "source", "status", "reason", "bytes", "let in"], cells, numbers=False)
-
-
-def _print_one(kept: Kept) -> None:
-    from hookledger.operate.masking import mask_headers
-
-    request = kept.request
-    print(f"{kept.source} {kept.id}, received {_moment(kept.at)}, refused with {kept.status}")
-    print(f"why: {kept.reason}: {printable(kept.diagnosis)}")
-    if kept.released_at is not None:
-        ids = ", ".join(str(id) for id in kept.delivery_ids or ()) or "none"
-        print(f"let in {_moment(kept.released_at)}, deliveries: {ids}")
-    print()
-    print(printable(f"{request.method} {_without_query(request.url)}"))
-    for name, value in mask_headers(request.headers):
-        print(printable(f"{name}: {value}"))
-    print()
-    if not kept.is_whole:
-        print(f"[the body of {kept.size:,} bytes was not kept]")
-        return
-    text = _shown_body(kept)
-    print("\n".join(printable(line) for line in text[:SHOWN].split("\n")))
-    if len(text) > SHOWN:
-        print(f"[{len(text) - SHOWN:,} more characters: --raw gives the exact bytes]")
