@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ from tests.fuzz.framing import Framed, exchange, framed
 from tests.fuzz.oracle import expected, not_committed
 from tests.fuzz.senders import shared
 from tests.ledger import Ledger
+
+ERROR = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
+OF_THE_SERVER = ("h11._util.LocalProtocolError:", "h11._util.RemoteProtocolError:")
+"""uvicorn refuses chunks that are none or break off, whether the application has answered already or is about to; h11
+takes no second answer from either, and nothing catches that. It may be logged after the next request was sent."""
 
 KINDS = ("starlette", "starlette-async", "flask-gunicorn")
 """uvicorn with httptools, uvicorn with h11, gunicorn with threads."""
@@ -64,7 +70,8 @@ class OverSockets:
         self.answers.update(heard.statuses or [0])
         assert not heard.hangs, f"neither answered nor closed: {sent}"
         assert not {500, 502, 503} & {*heard.statuses}, f"{heard.statuses} to {sent}"
-        assert "Traceback" not in self._mark(), f"{self.trouble()} after {sent}"
+        errors = [error for error in ERROR.findall(self._mark()) if not error.startswith(OF_THE_SERVER)]
+        assert not errors, f"{errors}: {self.trouble()} after {sent}"
         if not how.is_right:
             return
         (status,) = heard.statuses
