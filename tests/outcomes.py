@@ -17,7 +17,8 @@ from sqlalchemy.pool import NullPool
 from hookledger import Inbox, RetryPolicy, Source, hmac_source
 from hookledger.http import Request
 from hookledger.ledger.failure import is_rerouted
-from hookledger.ledger.repository import NewEvent, NewRequest, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import NewEvent, NewRequest
 from hookledger.receive.accept import Accepted, accept
 from hookledger.worker.raised import without_place
 

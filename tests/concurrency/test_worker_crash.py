@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookledger.ledger.statements import SHORTEST_CLAIM
+from hookledger.ledger.statements.claim import SHORTEST_CLAIM
 from tests.concurrency.hooks import EXIT_STATUS, MAX_ATTEMPTS
 from tests.concurrency.workers import INBOXES, Workplace
 from tests.processes import wait_until

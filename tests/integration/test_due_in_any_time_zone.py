@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from hookledger.ledger.arrays import bound
-from hookledger.ledger.repository import Postponed
+from hookledger.ledger.rows import Postponed
 from hookledger.ledger.statements import statements
 
 NIGHTS = ["2024-10-27 00:59:50+00", "2024-03-31 00:59:50+00", "2024-07-03 09:00+00", "2025-01-04 14:30+00"]

@@ -11,7 +11,8 @@ from sqlalchemy.exc import ProgrammingError
 from hookledger import migrate
 from hookledger.errors import SetupError
 from hookledger.ledger.ready import open_ready
-from hookledger.ledger.repository import Buried, Copy, NewEffect, NewEvent, NewFailure, NewRequest, NewState, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Buried, Copy, NewEffect, NewEvent, NewFailure, NewRequest, NewState
 from hookledger.retry import RetryPolicy
 from tests.migrations.golden import outside_schema
 

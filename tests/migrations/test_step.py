@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from hookledger import migrate
-from hookledger.ledger.repository import Buried, NewEvent, NewRequest, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Buried, NewEvent, NewRequest
 from hookledger.retry import RetryPolicy
 from tests.ledger import Ledger
 from tests.migrations.test_schema import assert_golden

@@ -14,7 +14,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
 from hookledger import RetryPolicy
-from hookledger.ledger.repository import Buried, GivenBack, NewEffect, NewFailure, NewState, Postponed, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Buried, GivenBack, NewEffect, NewFailure, NewState, Postponed
 from hookledger.ledger.statements import claim_statement
 from tests.model.hand import Hand
 from tests.model.state import DEAD, PENDING, SETTLED, UNMOVED, Claim, Row, Setting, Step, Worker

@@ -35,6 +35,8 @@ TYPES: dict[str, TypeEngine[Any]] = {
     "bytes": LargeBinary(),
     "moment": DateTime(timezone=True),
 }
+BIGINTS = ARRAY(TYPES["bigint"])
+VERSION = ARRAY(Numeric)
 
 
 def rows(name: str, *, number: str | None = None, **columns: str) -> TableValuedAlias:

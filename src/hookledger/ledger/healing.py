@@ -12,10 +12,11 @@ from sqlalchemy import Connection, any_, bindparam, case, cast, delete, func, in
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import Text
 
-from hookledger.ledger.arrays import TYPES, array, bound, rows
-from hookledger.ledger.repository import NewEffect
+from hookledger.ledger.arrays import BIGINTS, TYPES, VERSION, array, bound, rows
+from hookledger.ledger.rows import NewEffect
 from hookledger.ledger.schema import Tables, tables
-from hookledger.ledger.statements import BIGINTS, DIALECT, LARGEST_COMMON, VERSION
+from hookledger.ledger.statements.claim import LARGEST_COMMON
+from hookledger.ledger.statements.compiled import DIALECT
 
 UNREADABLE = "unreadable"
 

@@ -8,20 +8,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from hookledger.ledger.arrays import array, bound, version_of, version_text
+from hookledger.ledger.arrays import array, bound, version_of
 from hookledger.ledger.failure import sqlstate
 from hookledger.ledger.prepare import NO_ADVISORY_LOCKS, lock_key
+from hookledger.ledger.rows import (
+    AddedNumber,
+    Buried,
+    ClaimedRow,
+    Copy,
+    EarlierRequest,
+    EffectKey,
+    GivenBack,
+    IgnoredRow,
+    NewEffect,
+    NewEvent,
+    NewFailure,
+    NewRequest,
+    NewState,
+    Parked,
+    Postponed,
+    Repeated,
+    StateKey,
+    Watermark,
+)
 from hookledger.ledger.statements import Statements, claim_statement, statements
 from hookledger.retry import RetryPolicy
-from hookledger.version import Version
-
-StateKey = tuple[str, str, str]
-"""(handler, source, resource)"""
 
 LARGEST_ID = 2**63 - 1
 
@@ -29,180 +45,6 @@ _BRIEFLY = (
     "SELECT pg_catalog.set_config('lock_timeout', '2s', true),"
     " pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', true)"
 )
-
-EffectKey = tuple[str, str, str]
-"""(handler, source, event_id)"""
-
-
-class NewRequest(NamedTuple):
-    """A payload to record: its headers as JSON text, and the exact bytes."""
-
-    headers: str
-    body: bytes
-
-
-class EarlierRequest(NamedTuple):
-    """As NewRequest, with the time at which it came."""
-
-    headers: str
-    body: bytes
-    received_at: datetime
-
-
-class NewEvent(NamedTuple):
-    """A delivery to record; `request` is the index, from 1, of the payload that carries it."""
-
-    request: int
-    source: str
-    event_id: str
-    event_type: str
-    resource: str | None
-    version: str | None
-    position: int
-    digest: bytes
-    unreadable: str | None
-
-
-class Copy(NamedTuple):
-    """An event that the ledger knows already, as it came again."""
-
-    source: str
-    event_id: str
-    digest: bytes
-    headers: str
-    body: bytes
-
-
-class Repeated(NamedTuple):
-    """What became of a copy."""
-
-    delivery_id: int
-    differs: bool
-    revived: bool
-
-
-class ClaimedRow(NamedTuple):
-    """A row of `claim`, in the order of its columns. `version` is the text of a numeric[]. `size` is that of the body,
-    None once retention has dropped it; the body of a large one is not there yet."""
-
-    id: int
-    source: str
-    event_id: str
-    event_type: str
-    resource: str | None
-    version: str | None
-    received_at: datetime
-    position: int
-    payload_id: int
-    headers: str | None
-    size: int | None
-    body: bytes | None
-    attempts: int
-    last_error: str | None
-    crashed: bool
-    revisited: bool
-    due_at: datetime
-    synchronous_commit: str
-    pauses: str | None = None
-
-
-class IgnoredRow(NamedTuple):
-    """A delivery that was settled as ignored; `recent` if that is not long ago."""
-
-    id: int
-    source: str
-    event_type: str
-    recent: bool
-
-
-class NewEffect(NamedTuple):
-    """An outcome to write."""
-
-    source: str
-    event_id: str
-    handler: str
-    delivery_id: int
-    outcome: str
-    version: str | None
-
-
-class NewState(NamedTuple):
-    """A watermark to move, with the state if the handler gave one."""
-
-    handler: str
-    source: str
-    resource: str
-    version: str
-    delivery_id: int
-    deleted: bool
-    replaces: bool
-    state: str | None
-
-
-class AddedNumber(NamedTuple):
-    """A number to add to a state."""
-
-    handler: str
-    source: str
-    resource: str
-    label: str
-    value: Any
-    delivery_id: int
-
-
-class NewFailure(NamedTuple):
-    """A failed attempt to record."""
-
-    delivery_id: int
-    attempt: int
-    handler: str
-    error: str
-    fingerprint: str
-
-
-class Postponed(NamedTuple):
-    """A delivery to try again, in so many seconds."""
-
-    delivery_id: int
-    attempts: int
-    seconds: float
-    error: str
-
-
-class GivenBack(NamedTuple):
-    """A delivery that is due again at once; `refund` attempts are taken off."""
-
-    delivery_id: int
-    attempts: int
-    refund: int
-    error: str | None
-
-
-class Parked(NamedTuple):
-    """A delivery that is given back because something is paused; looked at again in so many seconds."""
-
-    delivery_id: int
-    attempts: int
-    refund: int
-    error: str | None
-    seconds: float
-
-
-class Buried(NamedTuple):
-    """A delivery that becomes a dead letter."""
-
-    delivery_id: int
-    attempts: int
-    reason: str
-    error: str
-    fingerprint: str
-
-
-class Watermark(NamedTuple):
-    """The highest applied version of a resource, and the delivery that set it."""
-
-    version: Version | None
-    delivery_id: int | None
 
 
 @dataclass(frozen=True)
@@ -399,27 +241,3 @@ def _backoff(policy: RetryPolicy) -> dict[str, Any]:
         "longest_delay": policy.longest_delay,
         "jitter": policy.jitter,
     }
-
-
-__all__ = [
-    "AddedNumber",
-    "Buried",
-    "ClaimedRow",
-    "Copy",
-    "EarlierRequest",
-    "EffectKey",
-    "GivenBack",
-    "IgnoredRow",
-    "NewEffect",
-    "NewEvent",
-    "NewFailure",
-    "NewRequest",
-    "NewState",
-    "Parked",
-    "Postponed",
-    "Repeated",
-    "Repository",
-    "StateKey",
-    "Watermark",
-    "version_text",
-]

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, insert
 
 from hookledger.errors import Cause, NotVerified
 from hookledger.http import Request, Response
-from hookledger.ledger.repository import EarlierRequest, NewEvent, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import EarlierRequest, NewEvent
 from hookledger.ledger.schema import tables
 from hookledger.operate.retention.brief import end_if_silent
 from hookledger.receive.accept import Accepted, Genuine, read, to_record, verify

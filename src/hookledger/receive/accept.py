@@ -14,7 +14,7 @@ from hookledger.delivery import Event
 from hookledger.errors import Refused, UncomparableVersion, UnreadableBody
 from hookledger.http import Request, Response
 from hookledger.ledger.arrays import version_text
-from hookledger.ledger.repository import NewEvent
+from hookledger.ledger.rows import NewEvent
 from hookledger.sources.accounts import keyed
 from hookledger.sources.content_coding import as_read, as_signed
 from hookledger.sources.source import Source

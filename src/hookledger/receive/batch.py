@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from hookledger.ledger.repository import Copy, NewEvent, NewRequest, Repeated, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Copy, NewEvent, NewRequest, Repeated
 from hookledger.receive.line import Entry
 from hookledger.receive.waiter import Outcome
 

@@ -13,7 +13,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from hookledger.errors import Unavailable
 from hookledger.ledger.failure import is_conflict, is_demoted, is_hindrance, is_outage, is_rerouted, is_unmigrated
 from hookledger.ledger.pooler import REMEDY, is_confused
-from hookledger.ledger.repository import Repeated, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Repeated
 from hookledger.receive.announce import announce
 from hookledger.receive.batch import Batch, Vanished, again, gathered
 from hookledger.receive.line import Entry

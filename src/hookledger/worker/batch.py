@@ -15,17 +15,8 @@ from hookledger.errors import UnreadableBody
 from hookledger.handlers import NO_HANDLER, Handler, Kind
 from hookledger.inbox import Inbox
 from hookledger.ledger.failure import is_conflict, is_distress
-from hookledger.ledger.repository import (
-    AddedNumber,
-    EffectKey,
-    GivenBack,
-    NewEffect,
-    NewState,
-    Parked,
-    Repository,
-    StateKey,
-    Watermark,
-)
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import AddedNumber, EffectKey, GivenBack, NewEffect, NewState, Parked, StateKey, Watermark
 from hookledger.worker.call import Caller
 from hookledger.worker.decide import contest, higher, refuse_far_future
 from hookledger.worker.failing import verdict, write_failed

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from hookledger.inbox import Inbox
 from hookledger.ledger.failure import ADMIN_SHUTDOWN, CRASH_SHUTDOWN
-from hookledger.ledger.repository import ClaimedRow
+from hookledger.ledger.rows import ClaimedRow
 
 IN_WORDS = "the worker died in each of the last attempts ({attempts} in all)"
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hookledger.handlers import NO_HANDLER
 from hookledger.ledger.failure import is_conflict, is_distress, is_hindrance, is_outage, shutdown_told
-from hookledger.ledger.repository import Buried, ClaimedRow, GivenBack, Parked
+from hookledger.ledger.rows import Buried, ClaimedRow, GivenBack, Parked
 from hookledger.worker.batch import Batch, Conflict, Tools
 from hookledger.worker.connector import Connector
 from hookledger.worker.crashed import IN_WORDS, Losses, has_crashed_enough, in_order

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from hookledger.errors import Reject, UncomparableVersion
-from hookledger.ledger.repository import Watermark
+from hookledger.ledger.rows import Watermark
 from hookledger.version import comparable, in_words, seconds_ahead
 from hookledger.worker.outcome import Snapshot
 

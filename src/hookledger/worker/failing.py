@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from hookledger.errors import Reject, Retry, UnreadableBody
 from hookledger.inbox import Inbox
-from hookledger.ledger.repository import Buried, NewFailure, Postponed, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Buried, NewFailure, Postponed
 from hookledger.retry import LONGEST_DELAY, RetryPolicy
 from hookledger.worker.fingerprint import fingerprint
 from hookledger.worker.outcome import Claimed, DeathReason, Failure, Settled, told

@@ -19,7 +19,8 @@ from hookledger.inbox import Inbox
 from hookledger.ledger.arrays import version_text
 from hookledger.ledger.failure import is_outage
 from hookledger.ledger.healing import DeadRow, PayloadRow, healing
-from hookledger.ledger.repository import ClaimedRow, EffectKey, NewEffect, Repository, StateKey, Watermark
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import ClaimedRow, EffectKey, NewEffect, StateKey, Watermark
 from hookledger.version import Version, comparable
 from hookledger.worker.decide import higher
 from hookledger.worker.outcome import Claimed, Outcome, Settled, told

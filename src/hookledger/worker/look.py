@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from hookledger.ledger.repository import ClaimedRow
+from hookledger.ledger.rows import ClaimedRow
 
 MARGIN = timedelta(seconds=2)
 """A receipt becomes visible with its commit, but is due from the beginning of its transaction."""

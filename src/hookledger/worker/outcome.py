@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hookledger.delivery import Delivery
 from hookledger.handlers import Handler
 from hookledger.ledger.arrays import version_text
-from hookledger.ledger.repository import StateKey
+from hookledger.ledger.rows import StateKey
 from hookledger.outcomes import DeathReason as DeathReason
 from hookledger.outcomes import Outcome as Outcome
 from hookledger.version import Version

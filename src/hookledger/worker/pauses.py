@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hookledger.handlers import Handler
-from hookledger.ledger.repository import ClaimedRow, Parked
+from hookledger.ledger.rows import ClaimedRow, Parked
 
 SHORTEST, LONGEST = 10.0, 3600.0
 """Seconds until a parked delivery is looked at again. They grow with the age of the pause: each look at a delivery

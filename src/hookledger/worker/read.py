@@ -6,7 +6,7 @@ from typing import Any
 
 from hookledger.errors import HandlerError, UncomparableVersion
 from hookledger.handlers import Handler
-from hookledger.ledger.repository import AddedNumber
+from hookledger.ledger.rows import AddedNumber
 from hookledger.storable import identifier
 from hookledger.version import Version, read_version
 from hookledger.worker.outcome import Claimed, Snapshot

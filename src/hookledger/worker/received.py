@@ -11,7 +11,7 @@ from hookledger.delivery import Delivery
 from hookledger.errors import UnreadableBody
 from hookledger.inbox import Inbox
 from hookledger.ledger.arrays import version_of
-from hookledger.ledger.repository import ClaimedRow
+from hookledger.ledger.rows import ClaimedRow
 from hookledger.worker.outcome import Claimed
 from hookledger.worker.pauses import pauses_of
 

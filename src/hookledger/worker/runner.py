@@ -18,7 +18,8 @@ from sqlalchemy.util import greenlet_spawn
 from hookledger.errors import SetupError
 from hookledger.inbox import Inbox
 from hookledger.ledger.ready import open_ready
-from hookledger.ledger.repository import GivenBack, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import GivenBack
 from hookledger.worker.batch import Tools
 from hookledger.worker.call import Caller
 from hookledger.worker.connector import Connector

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from hookledger import Delivery, Inbox, Reject, RetryPolicy
-from hookledger.ledger.repository import Parked, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Parked
 from hookledger.operate.pauses import PauseKind, kinds_known, pause, read_pauses, resume
 from hookledger.operate.retention import brief
 from hookledger.worker.pauses import LONGEST, SHORTEST

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Connection
 
 from hookledger import Delivery
-from hookledger.ledger.repository import NewEvent, NewRequest, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import NewEvent, NewRequest
 from hookledger.worker import received
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookledger.errors import Reject
-from hookledger.ledger.repository import Watermark
+from hookledger.ledger.rows import Watermark
 from hookledger.version import Version, time_version
 from hookledger.worker.decide import contest, refuse_far_future
 from hookledger.worker.outcome import Snapshot

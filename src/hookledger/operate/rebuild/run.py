@@ -27,9 +27,10 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hookledger.errors import HandlerError
-from hookledger.ledger.repository import ClaimedRow, Repository
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import ClaimedRow
 from hookledger.ledger.schema import Tables, tables
-from hookledger.ledger.statements import LARGEST_COMMON
+from hookledger.ledger.statements.claim import LARGEST_COMMON
 from hookledger.operate.filters import Filter
 from hookledger.operate.rebuild.shadow import Shadow
 from hookledger.worker.batch import Batch, Conflict, Tools

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, any_, bindparam, delete, func, select
 
 from hookledger.errors import SetupError
+from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements import BIGINTS
 
 
 def require_forgetting(connection: Connection, t: Tables) -> None:

@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
+from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.forget import forget_effects
 from hookledger.operate.replay.records import Replay, ReplayState
 from hookledger.operate.replay.selection import Kind, has_bytes, there_is

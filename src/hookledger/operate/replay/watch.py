@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, any_, bindparam, exists, func, literal, select
 
+from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.replay.records import Replay
 from hookledger.operate.replay.selection import Kind, there_is
 

@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, Connection, Engine, any_, func, literal, n
 from sqlalchemy.dialects.postgresql import insert
 
 from hookledger import storable
+from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.arrays import rows as unnested
 from hookledger.ledger.schema import Tables, tables
-from hookledger.ledger.statements import BIGINTS
 from hookledger.operate.filters import Filter
 from hookledger.operate.retention.brief import Patience, keep_unsettled
 from hookledger.operate.retention.prune import require_owner

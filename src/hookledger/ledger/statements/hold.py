@@ -1,0 +1,60 @@
+"""Hold what was claimed, while the handlers run."""
+
+from __future__ import annotations
+
+from sqlalchemy import any_, bindparam, select
+from sqlalchemy.sql import ClauseElement
+
+from hookledger.ledger.arrays import BIGINTS, TYPES, rows
+from hookledger.ledger.schema import Tables
+
+
+def hold(t: Tables) -> ClauseElement:
+    """Lock the rows that are still ours: those whose attempts is what our claim wrote, and that have no error.
+
+    The attempts alone would not do: what was claimed, given back, claimed again and has failed since has the same
+    number as we wrote. A claim clears the error, and a failure writes one.
+    """
+    ours = rows("ours", delivery_id="bigint", attempts="integer")
+    return (
+        select(t.pending.c.delivery_id)
+        .join_from(
+            ours,
+            t.pending,
+            (t.pending.c.delivery_id == ours.c.delivery_id)
+            & (t.pending.c.attempts == ours.c.attempts)
+            & t.pending.c.last_error.is_(None),
+        )
+        .with_for_update(of=t.pending, skip_locked=True)
+    )
+
+
+def hold_alike(t: Tables) -> ClauseElement:
+    """As `hold`, for rows to which our claim wrote the same number of attempts: as most have."""
+    p = t.pending.c
+    return (
+        select(p.delivery_id)
+        .where(
+            p.delivery_id == any_(bindparam("ids", type_=BIGINTS)),
+            p.attempts == bindparam("attempts", type_=TYPES["integer"]),
+            p.last_error.is_(None),
+        )
+        .with_for_update(skip_locked=True)
+    )
+
+
+def hold_waiting(t: Tables) -> ClauseElement:
+    """As `hold`, but wait for a claim that looks at the row for a moment; in the order of the ids."""
+    ours = rows("ours", delivery_id="bigint", attempts="integer")
+    return (
+        select(t.pending.c.delivery_id)
+        .join_from(
+            ours,
+            t.pending,
+            (t.pending.c.delivery_id == ours.c.delivery_id)
+            & (t.pending.c.attempts == ours.c.attempts)
+            & t.pending.c.last_error.is_(None),
+        )
+        .order_by(t.pending.c.delivery_id)
+        .with_for_update(of=t.pending)
+    )
