@@ -75,13 +75,15 @@ def backfill(
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.backfill import backfill as select
+    from hookledger.operate.locked import reading
 
     chosen = read_filter(
         source=source, type=type, resource=resource, outcome=outcome, since=since, until=until, text=text
     )
     selection = select(loaded, handler, chosen)
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+        with reading(engine, schema) as reader:
+            open_ready(reader, schema)
         carry_out(
             engine,
             schema,

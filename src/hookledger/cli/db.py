@@ -73,9 +73,10 @@ def current(
 ) -> None:
     """Print the revision that the tables are at, and the newest one."""
     from hookledger import migrate
+    from hookledger.operate.locked import reading
 
-    with engine_of(database_url) as engine:
-        found = migrate.current(engine, schema)
+    with engine_of(database_url) as engine, reading(engine, schema) as reader:
+        found = migrate.current(reader, schema)
     newest = migrate.head()
     if json:
         print_json({"schema": schema, "current": found, "head": newest})
@@ -89,9 +90,10 @@ def check(database_url: DatabaseUrl = None, schema: Schema = "hookledger", debug
     Ends with 1 if this version of hookledger needs others, saying what to do.
     """
     from hookledger import migrate
+    from hookledger.operate.locked import reading
 
-    with engine_of(database_url) as engine:
-        migrate.check(engine, schema)
+    with engine_of(database_url) as engine, reading(engine, schema) as reader:
+        migrate.check(reader, schema)
     say(f"the schema {schema} is in order, at {migrate.head()}")
 
 

@@ -55,8 +55,7 @@ def dead(
     The group that grew last comes first. Counts are exact up to 10,000. Those of a group are listed by
     `hookledger deliveries --state dead --fingerprint MARK`.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.dead import read_groups
 
     wanted = read_filter(
@@ -70,10 +69,8 @@ def dead(
         fingerprint=fingerprint,
         text=text,
     )
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        with engine.connect() as connection:
-            found = read_groups(connection, schema, wanted, limit=limit)
+    with bounded_engine_of(database_url, schema) as engine, engine.connect() as connection:
+        found = read_groups(connection, schema, wanted, limit=limit)
     if json:
         print_json({"groups": [_document(group) for group in found.groups], "groups_in_all": found.in_all})
     elif ndjson:

@@ -73,8 +73,7 @@ def deliveries(
 
     All filters must hold. Times are shown in UTC. `hookledger show ID` tells all about one.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.find import LARGEST_PAGE, Page, find, find_all, find_ids
 
     wanted = read_filter(
@@ -92,28 +91,26 @@ def deliveries(
         fingerprint=fingerprint,
         text=text,
     )
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        with engine.connect() as connection:
-            if quiet:
-                found_ids = find_ids(connection, schema, wanted, before=before, limit=limit)
-                for id in found_ids:
-                    print(id)
-                _end(bool(found_ids), fail_if_none=fail_if_none)
-                return
-            if ndjson:
-                any_found = False
-                for found in find_all(connection, schema, wanted, before=before, limit=limit):
-                    any_found = True
-                    print_json(found_document(found))
-                _end(any_found, fail_if_none=fail_if_none)
-                return
-            if limit <= LARGEST_PAGE:
-                page = find(connection, schema, wanted, before=before, limit=limit)
-            else:
-                many = tuple(find_all(connection, schema, wanted, before=before, limit=limit))
-                page = Page(many, many[-1].id if len(many) == limit else None)
-            any_at_all = bool(page.deliveries) or bool(find_ids(connection, schema, limit=1))
+    with bounded_engine_of(database_url, schema) as engine, engine.connect() as connection:
+        if quiet:
+            found_ids = find_ids(connection, schema, wanted, before=before, limit=limit)
+            for id in found_ids:
+                print(id)
+            _end(bool(found_ids), fail_if_none=fail_if_none)
+            return
+        if ndjson:
+            any_found = False
+            for found in find_all(connection, schema, wanted, before=before, limit=limit):
+                any_found = True
+                print_json(found_document(found))
+            _end(any_found, fail_if_none=fail_if_none)
+            return
+        if limit <= LARGEST_PAGE:
+            page = find(connection, schema, wanted, before=before, limit=limit)
+        else:
+            many = tuple(find_all(connection, schema, wanted, before=before, limit=limit))
+            page = Page(many, many[-1].id if len(many) == limit else None)
+        any_at_all = bool(page.deliveries) or bool(find_ids(connection, schema, limit=1))
     if json:
         print_json({"deliveries": [found_document(each) for each in page.deliveries], "before": page.before})
     else:

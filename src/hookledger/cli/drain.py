@@ -38,14 +38,23 @@ def drain(
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
     from hookledger.operate.draining import read_left
+    from hookledger.operate.locked import Locked, bounded, telling_who
 
     started = time.monotonic()
     pause = SHORTEST_LOOK
     with engine_of(database_url) as engine, Live() as live:
-        open_ready(engine, schema)
+        reader = bounded(engine)
+        with telling_who(reader, schema):
+            open_ready(reader, schema)
         while True:
-            with engine.connect() as connection:
-                left = read_left(connection, schema, source)
+            try:
+                with telling_who(reader, schema), reader.connect() as connection:
+                    left = read_left(connection, schema, source)
+            except Locked as error:
+                if timeout is not None and time.monotonic() - started >= timeout:
+                    raise
+                live.show(str(error))
+                continue
             seconds = time.monotonic() - started
             if left.nothing_due or (timeout is not None and seconds >= timeout):
                 break

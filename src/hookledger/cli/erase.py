@@ -64,6 +64,7 @@ def erase(
 
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
+    from hookledger.operate.locked import reading
     from hookledger.operate.retention.brief import Stopped
     from hookledger.operate.retention.erase import PATIENCE, Erased
     from hookledger.operate.retention.erase import erase as remove
@@ -79,7 +80,8 @@ def erase(
         raise WrongUse("say what to erase: --id, --resource, --source or --where")
     person = who(given_who)
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+        with reading(engine, schema) as reader:
+            open_ready(reader, schema)
         counted = remove(engine, schema, filter, who=person, dry_run=True)
         if not dry_run and (counted.deliveries or counted.with_them or counted.states):
             shared = f", with {counted.with_them:,} more that came in the same requests" if counted.with_them else ""

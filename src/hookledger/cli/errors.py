@@ -106,8 +106,13 @@ def _of_database(error: BaseException) -> str:
         )
     if state in ("42P01", "3F000"):
         return f"the ledger is not there: {first}; run `hookledger db upgrade`"
+    if state == "55P03":
+        return (
+            f"somebody else has locked what this needs: {first}; run it again once that has ended; `hookledger doctor` "
+            "shows transactions that have been open for long"
+        )
     if state == "57014":
-        return f"the database took too long: {first}"
+        return f"the database took too long: {first}; run it again when the database has less to do"
     if not state and type(original).__name__ == "OperationalError":
         return f"PostgreSQL does not answer: {' '.join(message.split())}; start the server or correct DATABASE_URL"
     return f"PostgreSQL refused: {first}"

@@ -39,13 +39,11 @@ def pause(
     Deliveries of a paused source are received as ever and run once it is resumed. A paused handler alone is left out;
     the other handlers of a delivery do their part. Batches that are under way are finished. Nothing is charged.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.ledger.revision import command
     from hookledger.operate import pauses
 
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+    with bounded_engine_of(database_url, schema) as engine:
         if name is None:
             _list(engine, schema, as_json=json)
             return
@@ -71,15 +69,13 @@ def resume(
 
     Interrupted, it can be run again and does the rest.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate import pauses
 
     def told(count: int) -> None:
         say(f"{counted(count, 'delivery', 'deliveries')} made due")
 
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+    with bounded_engine_of(database_url, schema) as engine:
         kind = _kind(engine, schema, name, source=source, handler=handler, paused_first=True)
         progress = told if sys.stderr.isatty() else None
         was_paused, made_due = pauses.resume(engine, schema, kind, name, progress=progress)

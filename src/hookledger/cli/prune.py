@@ -67,6 +67,7 @@ def prune(
     from hookledger.cli.load import load_inbox, schema_of
     from hookledger.ledger.ready import open_ready
     from hookledger.ledger.schema import tables
+    from hookledger.operate.locked import reading
     from hookledger.operate.retention.brief import Stopped
     from hookledger.operate.retention.horizons import retry_times, sources_in
     from hookledger.operate.retention.prune import PATIENCE, plan_prune, require_owner
@@ -78,10 +79,11 @@ def prune(
     loaded = None if inbox is None else load_inbox(inbox)
     schema = schema_of(loaded, schema)
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+        with reading(engine, schema) as reader:
+            open_ready(reader, schema)
         # Before anything is looked at, as some of that is the owner's as well.
         require_owner(engine, schema)
-        with engine.connect() as connection:
+        with reading(engine, schema) as reader, reader.connect() as connection:
             kept.require(retry_times(sources_in(connection, tables(schema)), loaded))
         planned = plan_prune(engine, schema, kept)
         if dry_run:

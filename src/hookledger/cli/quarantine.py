@@ -58,18 +58,15 @@ def _list(
     """
     if context.invoked_subcommand is not None:
         return
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.quarantine import groups, kept
 
     wanted = _wanted(None, source, reason, since, until)
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        with engine.connect() as connection:
-            if each or quiet:
-                rows = kept(connection, schema, wanted, limit=limit, before=before)
-            else:
-                found = groups(connection, schema, wanted)
+    with bounded_engine_of(database_url, schema) as engine, engine.connect() as connection:
+        if each or quiet:
+            rows = kept(connection, schema, wanted, limit=limit, before=before)
+        else:
+            found = groups(connection, schema, wanted)
     if quiet:
         for one in rows:
             print(one.id)
@@ -91,14 +88,11 @@ def show(
 
     Why it was refused, its headers with secrets masked, and its body.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.quarantine import one
 
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        with engine.connect() as connection:
-            kept = one(connection, schema, id)
+    with bounded_engine_of(database_url, schema) as engine, engine.connect() as connection:
+        kept = one(connection, schema, id)
     if raw and sys.stdout.isatty():
         print("\n".join(printable(line) for line in kept.request.body.decode("utf-8", "replace").split("\n")))
     elif raw:
@@ -205,12 +199,14 @@ def discard(
     """Remove refused requests for good."""
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
+    from hookledger.operate.locked import reading
     from hookledger.operate.quarantine import discard as remove
 
     wanted = _chosen(ids, source, reason, since, until, every=every)
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        count = remove(engine, schema, wanted, dry_run=True)
+        with reading(engine, schema) as reader:
+            open_ready(reader, schema)
+            count = remove(reader, schema, wanted, dry_run=True)
         if dry_run:
             print(f"would discard {counted(count, 'refused request', 'refused requests')}")
             return

@@ -115,6 +115,7 @@ def replay(
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
     from hookledger.operate import replay as replays
+    from hookledger.operate.locked import reading
 
     given = {
         "source": source, "type": type, "resource": resource, "event_id": event_id, "outcome": outcome, "state": state,
@@ -138,8 +139,9 @@ def replay(
     selection = replays.Selection(chosen, include_settled, kind, matching)
     options = options_of(rate, canary, max_failures, most_pending)
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        named = _standings(engine, schema, numbers)
+        with reading(engine, schema) as reader:
+            open_ready(reader, schema)
+            named = _standings(reader, schema, numbers)
 
         def ask(plan: Plan) -> None:
             assert forget_effects is not None

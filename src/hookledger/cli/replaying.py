@@ -156,9 +156,11 @@ def carry_out(
         tell: says it to a person.
         ask: asks in place of the usual question.
     """
+    from hookledger.operate.locked import reading
     from hookledger.operate.replay import begin
 
-    plan = plan_of(engine, schema, selection, inbox, quiet=json)
+    with reading(engine, schema) as reader:
+        plan = plan_of(reader, schema, selection, inbox, quiet=json)
     if dry_run and json:
         print_json({"plan": plan.as_document(), "deliveries": more() if more else []})
         return
@@ -183,9 +185,10 @@ def carry_out(
 
 def _tell_pauses(engine: Engine, schema: str, selection: Selection) -> None:
     """Say what is paused: of that, a replay makes pending what runs only once it is resumed, and a canary waits."""
+    from hookledger.operate.locked import reading
     from hookledger.operate.pauses import PauseKind, read_pauses
 
-    with engine.connect() as connection:
+    with reading(engine, schema) as reader, reader.connect() as connection:
         paused = read_pauses(connection, schema)
     for one in paused:
         if one.kind is PauseKind.HANDLER or selection.filter.source in (None, one.name):

@@ -30,12 +30,10 @@ def list_replays(
     """List replays: those that run first, then the newest first."""
     if context.invoked_subcommand is not None:
         return
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.replay import newest
 
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+    with bounded_engine_of(database_url, schema) as engine:
         found = newest(engine, schema, most)
     if json:
         print_json({"replays": [one.as_document() for one in found]})

@@ -33,17 +33,14 @@ def show(
     Its request, what was sent again, each failed attempt, its outcomes, and why.
     Secret headers, and secret members of the body, are masked. Times are in UTC.
     """
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+    from hookledger.cli.database import bounded_engine_of
     from hookledger.operate.story import find_id, read_story
 
     source, name = _read(which)
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
-        with engine.connect() as connection:
-            one_moment = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            id = int(name) if source is None else find_id(one_moment, schema, source, name)
-            story = None if id is None else read_story(one_moment, schema, id)
+    with bounded_engine_of(database_url, schema) as engine, engine.connect() as connection:
+        one_moment = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        id = int(name) if source is None else find_id(one_moment, schema, source, name)
+        story = None if id is None else read_story(one_moment, schema, id)
     if story is None:
         what = f"no delivery {name}" if source is None else f"no delivery of the source {source!r} with the id {name!r}"
         say(f"error: there is {one_line(what)}; `hookledger deliveries` lists what there is")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from hookledger.cli.errors import unhealthy
+from hookledger.cli.errors import say, sentence, unhealthy
 from hookledger.cli.options import DatabaseUrl, Debug, Json, Schema
 from hookledger.cli.output import print_json, print_table
 
@@ -71,36 +71,66 @@ def status(
 def _watch(database_url: str | None, schema: str, every: float, *, exact: bool, json: bool) -> NoReturn:
     from hookledger.cli.database import engine_of
     from hookledger.ledger.ready import open_ready
+    from hookledger.operate.locked import bounded, telling_who
 
     screen = sys.stdout.isatty() and not json
     with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+        reader = bounded(engine)
+        with telling_who(reader, schema):
+            open_ready(reader, schema)
         if screen:
             print(OTHER_SCREEN, end="")
         try:
             while True:
-                found = _read_at_once(engine, schema, exact=exact)
-                moment = found.read_at.astimezone(UTC)
-                if json:
+                found = _read_if_possible(reader, schema, exact=exact)
+                if isinstance(found, str):
+                    _tell_why_not(found, every, screen=screen)
+                elif json:
                     print_json(as_document(found))
                 elif screen:
                     print(FROM_THE_TOP, end="")
                     _print(found)
-                    print(f"\n{moment:%H:%M:%S} UTC, again every {every:g} s; Ctrl-C ends it", flush=True)
+                    print(_foot(found.read_at, every), flush=True)
                 else:
-                    print(f"{moment:%Y-%m-%d %H:%M:%S} UTC  {verdict(found)}", flush=True)
+                    print(f"{found.read_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC  {verdict(found)}", flush=True)
                 time.sleep(every)
         finally:
             if screen:
                 print(FIRST_SCREEN, end="", flush=True)
 
 
-def _read(database_url: str | None, schema: str, *, exact: bool) -> Status:
-    from hookledger.cli.database import engine_of
-    from hookledger.ledger.ready import open_ready
+def _read_if_possible(engine: Engine, schema: str, *, exact: bool) -> Status | str:
+    """The status, or why it cannot be read just now."""
+    from sqlalchemy.exc import DBAPIError
 
-    with engine_of(database_url) as engine:
-        open_ready(engine, schema)
+    from hookledger.ledger.failure import is_outage
+    from hookledger.operate.locked import Locked, telling_who
+
+    try:
+        with telling_who(engine, schema):
+            return _read_at_once(engine, schema, exact=exact)
+    except (Locked, DBAPIError) as error:
+        if isinstance(error, DBAPIError) and not is_outage(error):
+            raise
+        return sentence(error)
+
+
+def _tell_why_not(why: str, every: float, *, screen: bool) -> None:
+    moment = datetime.now(UTC)
+    if screen:
+        print(f"{FROM_THE_TOP}{why}\n{_foot(moment, every)}", flush=True)
+    else:
+        say(f"{moment:%Y-%m-%d %H:%M:%S} UTC  {why}")
+
+
+def _foot(moment: datetime, every: float) -> str:
+    return f"\n{moment.astimezone(UTC):%H:%M:%S} UTC, again every {every:g} s; Ctrl-C ends it"
+
+
+def _read(database_url: str | None, schema: str, *, exact: bool) -> Status:
+    from hookledger.cli.database import bounded_engine_of
+
+    with bounded_engine_of(database_url, schema) as engine:
         return _read_at_once(engine, schema, exact=exact)
 
 

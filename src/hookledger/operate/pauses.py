@@ -21,6 +21,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from hookledger import storable
 from hookledger.ledger.failure import is_hindrance
 from hookledger.ledger.schema import Tables, tables
+from hookledger.operate.locked import telling_who, wait_briefly
 
 BATCH = 5000
 LOOKING_SECONDS = 2
@@ -115,13 +116,19 @@ def resume(
 
     Returns:
         Whether it was paused, and how many deliveries were made due.
+
+    Raises:
+        Locked: if a lock is waited for too long, such as that of a worker that was stopped while it parks something.
+            The message says whether it is still paused.
     """
     # Not above: with them comes the receiver, which takes longer to import than anything here.
     from hookledger.operate.retention.brief import end_if_silent
     from hookledger.receive.announce import announce
 
     t, name = tables(schema), storable.text(name)
-    with engine.begin() as connection:
+    stays = f"the {kind.value} {name} stays paused: "
+    with telling_who(engine, schema, first=stays, rows_of=t.pauses.name), engine.begin() as connection:
+        wait_briefly(connection)
         # Workers wait for this row.
         end_if_silent(connection)
         # Waits for those who park at this moment; whoever comes after finds no pause.
@@ -129,8 +136,10 @@ def resume(
         was_paused = connection.execute(gone.returning(t.pauses.c.name)).first() is not None
         moment = connection.scalar(select(func.statement_timestamp()))
     total, last = 0, -1
+    partly = f"the {kind.value} {name} is resumed, but not all that waited for it is due yet: "
     while True:
-        with engine.begin() as connection:
+        with telling_who(engine, schema, first=partly), engine.begin() as connection:
+            wait_briefly(connection)
             made_due = [row[0] for row in connection.execute(_make_due(t, kind, name, moment, last))]
         if not made_due:
             break

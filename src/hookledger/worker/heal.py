@@ -21,6 +21,7 @@ from hookledger.ledger.failure import is_outage
 from hookledger.ledger.healing import DeadRow, PayloadRow, healing
 from hookledger.ledger.repository import Repository
 from hookledger.ledger.rows import ClaimedRow, EffectKey, NewEffect, StateKey, Watermark
+from hookledger.operate.retention.brief import end_if_silent
 from hookledger.version import Version, comparable
 from hookledger.worker.decide import higher
 from hookledger.worker.outcome import Claimed, Outcome, Settled, told
@@ -76,6 +77,8 @@ class Heal:
         try:
             for _ in range(CHUNKS):
                 with connection.begin():
+                    # Those who replay the dead letters must not wait for a worker that was stopped meanwhile.
+                    end_if_silent(connection)
                     found, more = self._chunk(connection)
                 closed += found
                 if not more:

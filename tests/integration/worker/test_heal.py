@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import DBAPIError
 
 from hookledger import Delivery, Inbox, Reject
+from hookledger.ledger.repository import Repository
+from hookledger.operate.retention import brief
 from hookledger.worker import Settled
-from hookledger.worker.heal import CHUNK
+from hookledger.worker.heal import CHUNK, EVERY, Heal
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop
+from tests.processes import wait_until
 from tests.ways import Way
 
 Work = Callable[..., None]
@@ -106,3 +110,30 @@ def test_more_than_one_look_takes(way: Way, work: Work, ledger: Ledger) -> None:
     assert ledger.dead() == {}
     assert list(ledger.outcomes_of("save").values()).count("superseded") == many
     ledger.check()
+
+
+def test_a_worker_that_is_stopped_while_it_closes_lets_go(
+    way: Way, work: Work, ledger: Ledger, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay of the dead letters must not wait until somebody wakes it."""
+    inbox = saving(way)
+    die(ledger, work, inbox, ("e1", "r1", 1))
+    ledger.record(document("e2", "r1", 2, status=2))
+    work(inbox)
+    monkeypatch.setattr(brief, "LONGEST_SILENCE", "200ms")
+
+    def be_stopped(connection: Connection, _: Any, statement: str, *__: Any) -> None:
+        if "DELETE FROM" in statement:
+            driver: Any = connection.connection.driver_connection
+            query = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {driver.info.backend_pid}"
+            wait_until(lambda: not ledger.value(query), deadline_seconds=20)
+
+    heal = Heal(inbox, Repository.of("hookledger"))
+    event.listen(engine, "after_cursor_execute", be_stopped)
+    with engine.connect() as connection, pytest.raises(DBAPIError, match="idle-in-transaction"):
+        heal.look(connection, 0.0)
+    event.remove(engine, "after_cursor_execute", be_stopped)
+    assert set(ledger.dead()) == {"e1"}
+    with engine.connect() as connection:
+        assert [one.event_id for one in heal.look(connection, EVERY)] == ["e1"]
+    assert ledger.dead() == {}
