@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -17,6 +17,7 @@ from hookledger.ledger.repository import Repository
 from hookledger.ledger.rows import Repeated
 from hookledger.receive.announce import announce
 from hookledger.receive.batch import Batch, Vanished, again, gathered
+from hookledger.receive.lane import Lane
 from hookledger.receive.line import Entry
 from hookledger.receive.waiter import Outcome
 from hookledger.receive.watchdog import Cut, CutOff, Watchdog
@@ -24,6 +25,7 @@ from hookledger.receive.watchdog import Cut, CutOff, Watchdog
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Connect = Callable[[], AbstractContextManager[Connection]]
 
 TRIES = 4
 """How often a commit is tried after a deadlock or on a connection that turned out dead."""
@@ -59,11 +61,16 @@ class Committer:
         self._is_usual: bool | None = None
         """Whether READ COMMITTED is what a statement by itself runs in."""
 
-    def flush(self, entries: Sequence[Entry]) -> list[Outcome | Exception]:
+    def lane(self) -> Lane:
+        """A lane for commits that follow each other."""
+        return Lane(self._single)
+
+    def flush(self, entries: Sequence[Entry], lane: Lane) -> list[Outcome | Exception]:
         """Commit the entries; if one of them spoils the transaction, each alone.
 
         Args:
             entries: in the order of their arrival.
+            lane: that nobody else uses meanwhile.
 
         Returns:
             An outcome or an error for each entry, in their order.
@@ -78,13 +85,13 @@ class Committer:
             for copy in repeated:
                 _tell(copy)
             return list(outcomes)
-        return self._plain(batch)
+        return self._plain(batch, lane)
 
-    def _plain(self, batch: Batch) -> list[Outcome | Exception]:
+    def _plain(self, batch: Batch, lane: Lane) -> list[Outcome | Exception]:
         """Commit requests of one event each: those that are new first, by themselves."""
         entries = batch.entries
         try:
-            new = self._try(entries, lambda connection: batch.record(connection, self._repository), single=True)
+            new = self._try(entries, lambda connection: batch.record(connection, self._repository), lane)
         except Exception as error:
             return self._failed(entries, error)
         outcomes: list[Outcome | Exception] = list(batch.outcomes(new))
@@ -110,7 +117,7 @@ class Committer:
     def announce(self) -> None:
         """Send the hint to the workers, if it can be done."""
         try:
-            with self._transaction(self._cut_after) as connection:
+            with self._transaction(self._cut_after, self._single.connect) as connection:
                 announce(connection, self._repository.schema)
         except Exception as error:
             logger.debug("the hint to the workers was not sent, they will poll: %s", error)
@@ -150,21 +157,22 @@ class Committer:
             _tell(copy)
         return outcome
 
-    def _try(self, entries: Sequence[Entry], work: Callable[[Connection], Result], *, single: bool = False) -> Result:
+    def _try(self, entries: Sequence[Entry], work: Callable[[Connection], Result], lane: Lane | None = None) -> Result:
         """Do the work in a transaction, and once more after what passes by itself.
 
         Args:
             entries: that it is about.
             work: its statements.
-            single: it is one statement, which can go without BEGIN and COMMIT.
+            lane: for one statement, which can go without BEGIN and COMMIT.
         """
         size = sum([entry.size for entry in entries])
         events = sum([len(entry.accepted.events) for entry in entries])
         seconds = self._cut_after + events * SECONDS_AN_EVENT + size * SECONDS_A_BYTE
+        connect = lane.connected if lane is not None and self._is_usual else self._engine.connect
         for left in reversed(range(TRIES)):
             try:
-                with self._transaction(seconds, single=single and self._is_usual) as connection:
-                    if single and self._is_usual is None:
+                with self._transaction(seconds, connect) as connection:
+                    if lane is not None and self._is_usual is None:
                         level = connection.exec_driver_sql("SHOW default_transaction_isolation").scalar_one()
                         self._is_usual = level == "read committed"
                     return work(connection)
@@ -177,12 +185,12 @@ class Committer:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _transaction(self, seconds: float, *, single: bool | None = False) -> Iterator[Connection]:
+    def _transaction(self, seconds: float, connect: Connect) -> Iterator[Connection]:
         """An open transaction, committed at the end of the block, and cut after so many seconds.
 
         Args:
             seconds: from now.
-            single: for one statement, which is committed as it ends.
+            connect: gives the connection, within the block.
 
         Raises:
             CutOff: if it was cut. Even when its commit went through: a server that waits for its standby reports
@@ -191,7 +199,7 @@ class Committer:
         """
         with self._watchdog.watching(seconds) as watch:
             try:
-                with (self._single if single else self._engine).connect() as connection:
+                with connect() as connection:
                     try:
                         watch.see(connection.connection.driver_connection)
                         with connection.begin():

@@ -10,6 +10,7 @@ from sqlalchemy.util import greenlet_spawn
 from hookledger.errors import Unavailable
 from hookledger.receive.announce import SHORTEST_GAP
 from hookledger.receive.flush import Committer
+from hookledger.receive.lane import KEPT, Lane
 from hookledger.receive.line import Entry, Line
 from hookledger.receive.observer import Observer, tell
 from hookledger.receive.waiter import Outcome, settle
@@ -45,6 +46,9 @@ class CommitTasks:
         self._observer = observer
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lanes: list[Lane] = []
+        """Those that no commit uses just now."""
+        self._giving_back: asyncio.TimerHandle | None = None
         self._announcing = False
         self._came = False
 
@@ -58,26 +62,49 @@ class CommitTasks:
         """Wait until the commits that are under way have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+        if self._giving_back is not None:
+            self._giving_back.cancel()
+        await self._give_back(self._lanes)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _commit(self) -> None:
+        lane = self._lanes.pop() if self._lanes else self._committer.lane()
         try:
             while entries := self._line.take(*self._bounds):
                 # What a loop that is shut down in the middle of a commit leaves behind.
                 outcomes: list[Outcome | Exception] = [Unavailable("the receiver is shutting down")] * len(entries)
                 try:
-                    outcomes = await self._flushed(entries)
+                    outcomes = await self._flushed(entries, lane)
                 finally:
                     self._finish(entries, outcomes)
         finally:
             self._under_way -= 1
+            self._lanes.append(lane)
+            if lane.is_warm and self._giving_back is None:
+                self._look_again_later()
 
-    async def _flushed(self, entries: list[Entry]) -> list[Outcome | Exception]:
+    def _look_again_later(self) -> None:
+        self._giving_back = asyncio.get_running_loop().call_later(KEPT, self._look_for_unused)
+
+    def _look_for_unused(self) -> None:
+        self._giving_back = None
+        unused = [lane for lane in self._lanes if lane.is_warm and lane.unused_for >= KEPT]
+        if unused:
+            self._lanes = [lane for lane in self._lanes if lane not in unused]
+            self._keep(asyncio.get_running_loop().create_task(self._give_back(unused)))
+        if any(lane.is_warm for lane in self._lanes):
+            self._look_again_later()
+
+    async def _give_back(self, lanes: list[Lane]) -> None:
+        for lane in lanes:
+            await greenlet_spawn(lane.give_back)
+
+    async def _flushed(self, entries: list[Entry], lane: Lane) -> list[Outcome | Exception]:
         try:
-            return await greenlet_spawn(self._committer.flush, entries)
+            return await greenlet_spawn(self._committer.flush, entries, lane)
         except Exception as error:
             logger.exception("an unforeseen error while committing %d requests", len(entries))
             return [error] * len(entries)

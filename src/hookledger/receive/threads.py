@@ -13,6 +13,7 @@ import time
 from hookledger.errors import Unavailable
 from hookledger.receive.announce import SHORTEST_GAP
 from hookledger.receive.flush import Committer
+from hookledger.receive.lane import KEPT, Lane
 from hookledger.receive.line import Entry, Line
 from hookledger.receive.observer import Observer, tell
 from hookledger.receive.waiter import Outcome, settle
@@ -90,16 +91,19 @@ class CommitThreads:
                     raise Unavailable(f"no thread to commit in can be started: {error}") from error
 
     def _commit(self) -> None:
+        lane = self._committer.lane()
         while True:
-            entries = self._line.take_or_wait(*self._bounds, PATIENCE)
+            entries = self._line.take_or_wait(*self._bounds, KEPT if lane.is_warm else PATIENCE)
             if entries:
-                self._finish(entries, self._flushed(entries))
-            elif self._ending:
+                self._finish(entries, self._flushed(entries, lane))
+                continue
+            lane.give_back()
+            if self._ending:
                 return
 
-    def _flushed(self, entries: list[Entry]) -> list[Outcome | Exception]:
+    def _flushed(self, entries: list[Entry], lane: Lane) -> list[Outcome | Exception]:
         try:
-            return self._committer.flush(entries)
+            return self._committer.flush(entries, lane)
         except Exception as error:
             logger.exception("an unforeseen error while committing %d requests", len(entries))
             return [error] * len(entries)
