@@ -149,10 +149,11 @@ class Stage:
         gated = statement.replace("WHERE hookledger.pending.due_at <= now()", f"WHERE at_gate({GATE + hand.index})", 1)
         assert gated != statement
         gated = gated.replace(
-            " AND hookledger.pending.due_at >=", " AND hookledger.pending.due_at <= now() AND due_at >=", 1
+            " AND (hookledger.pending.due_at,", " AND hookledger.pending.due_at <= now() AND (due_at,", 1
         )
         values = {
             "since": "-infinity",
+            "since_id": 0,
             "first_delay": POLICY.first_delay,
             "factor": POLICY.factor,
             "longest_delay": POLICY.longest_delay,
@@ -215,7 +216,7 @@ class Stage:
             return 0
         keys = [("h0", SHOP, RESOURCE)]
         self.repository.insert_states(hand.connection, keys)
-        (watermark,) = self.repository.lock_states(hand.connection, keys).values()
+        (watermark,) = self.repository.lock_states(hand.connection, keys).watermarks.values()
         if watermark.version is None:
             return 0
         assert isinstance(watermark.version, tuple)

@@ -25,12 +25,14 @@ from hookledger.ledger.rows import (
     EffectKey,
     GivenBack,
     IgnoredRow,
+    LockedStates,
     NewEffect,
     NewEvent,
     NewFailure,
     NewRequest,
     NewState,
     Parked,
+    Position,
     Postponed,
     Repeated,
     StateKey,
@@ -98,11 +100,11 @@ class Repository:
         return [Repeated(*row) for row in connection.exec_driver_sql(self.sql.record_again, parameters)]
 
     def claim(
-        self, connection: Connection, batch: int, policy: RetryPolicy, *, since: datetime | None = None
+        self, connection: Connection, batch: int, policy: RetryPolicy, *, since: Position | None = None
     ) -> list[ClaimedRow]:
-        """Take up to `batch` due deliveries, of those due from `since` on; they are ours until the due time now
-        written."""
-        parameters = {**_backoff(policy), "since": since or "-infinity"}
+        """Take up to `batch` due deliveries, of those from `since` on; they are ours until the due time now written."""
+        due_at, id = ("-infinity", 0) if since is None else since
+        parameters = {**_backoff(policy), "since": due_at, "since_id": id}
         result = connection.exec_driver_sql(claim_statement(self.schema, batch), parameters)
         return [ClaimedRow._make(row) for row in result.all()]
 
@@ -138,26 +140,38 @@ class Repository:
         """Make resource states that do not exist."""
         connection.exec_driver_sql(self.sql.insert_states, bound("state", ("handler", "source", "resource"), states))
 
-    def lock_states(self, connection: Connection, states: Sequence[StateKey]) -> dict[StateKey, Watermark]:
-        """Lock resource states in the order of their key, and read their watermarks."""
-        return self._watermarks(connection, self.sql.lock_states, states)
-
-    def _watermarks(
-        self, connection: Connection, statement: str, states: Sequence[StateKey]
-    ) -> dict[StateKey, Watermark]:
-        result = connection.exec_driver_sql(statement, bound("state", ("handler", "source", "resource"), states))
-        return {
-            (handler, source, resource): Watermark(None if version is None else version_of(version), delivery_id)
-            for handler, source, resource, version, delivery_id in result
-        }
+    def lock_states(self, connection: Connection, states: Sequence[StateKey]) -> LockedStates:
+        """Lock resource states in the given order, which must be the same for everybody, and read their watermarks."""
+        locked = LockedStates({}, {})
+        keys = bound("state", ("handler", "source", "resource"), states)
+        for handler, source, resource, version, delivery_id, place in connection.exec_driver_sql(
+            self.sql.lock_states, keys
+        ):
+            key = (handler, source, resource)
+            locked.watermarks[key] = Watermark(None if version is None else version_of(version), delivery_id)
+            locked.places[key] = place
+        return locked
 
     def read_states(self, connection: Connection, states: Sequence[StateKey]) -> dict[StateKey, Watermark]:
         """The watermarks of resource states, without a lock: they may be higher by now, and never lower."""
-        return self._watermarks(connection, self.sql.read_states, states)
+        keys = bound("state", ("handler", "source", "resource"), states)
+        return {
+            (handler, source, resource): Watermark(None if version is None else version_of(version), delivery_id)
+            for handler, source, resource, version, delivery_id in connection.exec_driver_sql(
+                self.sql.read_states, keys
+            )
+        }
 
     def save_states(self, connection: Connection, states: Sequence[NewState]) -> None:
-        """Move watermarks."""
-        connection.exec_driver_sql(self.sql.save_states, bound("state", NewState._fields, states))
+        """Move watermarks: where the rows are locked, or by their keys."""
+        parameters = bound("state", NewState._fields, states)
+        if all(state.place is not None for state in states):
+            places = array([state.place for state in states])
+            moved = connection.exec_driver_sql(self.sql.save_locked_states, {**parameters, "places": places})
+            if moved.rowcount == len(states):
+                return
+        # A handler that wrote to a row of ours has moved it.
+        connection.exec_driver_sql(self.sql.save_states, parameters)
 
     def add_states(self, connection: Connection, numbers: Sequence[AddedNumber]) -> None:
         """Add numbers to states."""

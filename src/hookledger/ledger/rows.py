@@ -13,6 +13,9 @@ StateKey = tuple[str, str, str]
 EffectKey = tuple[str, str, str]
 """(handler, source, event_id)"""
 
+Position = tuple[datetime, int]
+"""(due_at, delivery id): a place in the index that claims go by."""
+
 
 class NewRequest(NamedTuple):
     """A payload to record: its headers as JSON text, and the exact bytes."""
@@ -81,7 +84,7 @@ class ClaimedRow(NamedTuple):
     last_error: str | None
     crashed: bool
     revisited: bool
-    due_at: datetime
+    look_from: datetime
     synchronous_commit: str
     pauses: str | None = None
 
@@ -106,8 +109,16 @@ class NewEffect(NamedTuple):
     version: str | None
 
 
+class LockedStates(NamedTuple):
+    """Resource states that are locked: their watermarks, and where in the table each row is until the transaction
+    ends."""
+
+    watermarks: dict[StateKey, Watermark]
+    places: dict[StateKey, str]
+
+
 class NewState(NamedTuple):
-    """A watermark to move, with the state if the handler gave one."""
+    """A watermark to move, with the state if the handler gave one; `place` is where its row is locked."""
 
     handler: str
     source: str
@@ -117,6 +128,7 @@ class NewState(NamedTuple):
     deleted: bool
     replaces: bool
     state: str | None
+    place: str | None = None
 
 
 class AddedNumber(NamedTuple):

@@ -22,6 +22,7 @@ from hookledger.worker.decide import contest, higher, refuse_far_future
 from hookledger.worker.failing import verdict, write_failed
 from hookledger.worker.hold import hold
 from hookledger.worker.interrupt import is_interrupt
+from hookledger.worker.look import FullLooks
 from hookledger.worker.outcome import BatchReport, Claimed, Failure, Outcome, Snapshot, told
 from hookledger.worker.pauses import read_pauses
 from hookledger.worker.read import numbers_to_add, read_snapshot
@@ -54,6 +55,8 @@ class Tools:
     time_budget: float
     stopping: Callable[[], bool]
     random: Random
+    full_looks: FullLooks = field(default_factory=FullLooks)
+    """Shared by the slots of a worker."""
     observed: bool = True
     """Whether anybody is told of what succeeds; what fails is always told, for the log."""
 
@@ -87,6 +90,7 @@ class Batch:
     _begun: set[int] = field(default_factory=set)
     _snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
     _watermarks: dict[StateKey, Watermark] = field(default_factory=dict)
+    _places: dict[StateKey, str] = field(default_factory=dict)
     _decided: set[StateKey] = field(default_factory=set)
     _deadline: float = 0.0
 
@@ -161,11 +165,13 @@ class Batch:
         keys = sorted(wanted)
         former = {(alias, *key[1:]): key for key, handler in wanted.items() for alias in handler.aliases}
         everything = sorted({*keys, *former}) if former else keys
-        self._watermarks = self.tools.repository.lock_states(self.connection, everything)
+        self._watermarks, self._places = self.tools.repository.lock_states(self.connection, everything)
         missing = [key for key in keys if key not in self._watermarks]
         if missing:
             self.tools.repository.insert_states(self.connection, missing)
-            self._watermarks.update(self.tools.repository.lock_states(self.connection, missing))
+            made = self.tools.repository.lock_states(self.connection, missing)
+            self._watermarks.update(made.watermarks)
+            self._places.update(made.places)
             if any(key not in self._watermarks for key in missing):
                 # Somebody removed a state between our insert and our lock.
                 raise Conflict
@@ -217,6 +223,7 @@ class Batch:
                     snapshot.deleted,
                     snapshot.deleted or state is not None,
                     None if snapshot.deleted else state,
+                    self._places[snapshot.state_key],
                 )
             )
             self._settle(claimed, handler, APPLIED, snapshot)

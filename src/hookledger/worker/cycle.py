@@ -63,7 +63,7 @@ class Cycle:
         self._reviver = reviver
         self._size = batch
         self._losses = Losses()
-        self._look = Look()
+        self._look = Look(tools.full_looks)
         self._taken_by_claim = 0
         self.claimed_all = False
         """Whether the last claim left due deliveries behind, as far as it can tell."""
@@ -116,7 +116,7 @@ class Cycle:
             since = self._look.since(time.monotonic())
             rows = repository.claim(connection, self._size, self._tools.inbox.retry, since=since)
             self._taken_by_claim = len(rows)
-            self._look.found(rows, all_taken=len(rows) < self._size)
+            self._look.found(rows, time.monotonic(), all_taken=len(rows) < self._size)
             if pauses_of(rows):
                 rows = self._park(rows)
             # Before the commit, whose answer may be lost: what was not claimed will not be refunded.
@@ -124,7 +124,7 @@ class Cycle:
             wanted = large_bodies(rows)
             large = repository.read_bodies(connection, wanted) if wanted else {}
         self.claimed_all = self._taken_by_claim == self._size
-        if since is not None and not self._taken_by_claim:
+        if not self._taken_by_claim and self._look.again(time.monotonic()):
             return self._claim()
         return rows, large
 

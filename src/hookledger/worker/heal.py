@@ -149,7 +149,7 @@ class Heal:
             last_error=None,
             crashed=False,
             revisited=True,
-            due_at=row.received_at,
+            look_from=row.received_at,
             synchronous_commit="",
         )
         return Received(self._inbox, [claimed], {}).claimed(claimed)

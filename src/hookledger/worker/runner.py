@@ -27,6 +27,7 @@ from hookledger.worker.cycle import Cycle
 from hookledger.worker.heal import Heal
 from hookledger.worker.hold import hold
 from hookledger.worker.listen import Listener
+from hookledger.worker.look import FullLooks
 from hookledger.worker.outcome import Settled
 from hookledger.worker.revive import Reviver
 from hookledger.worker.settings import WorkerSettings
@@ -94,6 +95,7 @@ class Worker:
         self._stopping = False
         self._now = False
         self._until_idle = False
+        self._full_looks = FullLooks()
         self.stuck = False
         """Whether a blocking handler was still running when `run` returned."""
 
@@ -131,6 +133,7 @@ class Worker:
         self._poll = self.settings.shortest_poll
         self._reviver = Reviver(self.inbox, self._repository, self.settings.revive_ignored)
         self._until_idle = until_idle
+        self._full_looks = FullLooks(rare=not until_idle)
         await self._check()
         upkeep = Upkeep(self.inbox, self.engine, self.settings)
         await upkeep.check()
@@ -302,6 +305,7 @@ class Worker:
             time_budget=self.settings.time_budget,
             stopping=lambda: self._stopping,
             random=Random(),  # noqa: S311
+            full_looks=self._full_looks,
             observed=self._observe is not None,
         )
         return Cycle(tools, connector, self.settings.batch, self._told, self._heal, self._reviver)

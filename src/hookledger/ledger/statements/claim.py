@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Float, bindparam, case, cast, extract, false, func, literal_column, null, select, true, update
+from sqlalchemy import (
+    Float,
+    bindparam,
+    case,
+    cast,
+    extract,
+    false,
+    func,
+    literal_column,
+    null,
+    select,
+    true,
+    tuple_,
+    update,
+)
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import Text
 
@@ -12,6 +26,7 @@ from hookledger.ledger.arrays import TYPES, rows
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements.expressions import literal_text, seconds
 
+MARGIN = "2"  # seconds; a receipt becomes visible with its commit, but is due from the beginning of its transaction
 SHORTEST_CLAIM = 5  # seconds between a claim and the next one of the same delivery
 LARGEST_COMMON = 64 * 1024  # bytes; a larger body is not read by the claim itself
 
@@ -38,7 +53,7 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
         *(d.received_at, d.position, d.payload_id),
         *(cast(p.headers, Text).label("headers"), size.label("size")),
         case((size <= literal_column(str(LARGEST_COMMON)), p.body)).label("body"),
-        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.due_at),
+        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.look_from),
         # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
         select(func.set_config(literal_text("synchronous_commit"), literal_text("off"), true())).scalar_subquery(),
         # Read with each claim: a pause holds from the moment that it is written, for every worker, and costs nothing.
@@ -62,7 +77,8 @@ def claim(t: Tables, batch: int) -> ClauseElement:
     claim more than `batch`. A row whose last attempt ended in a crash (attempts, but no error) is not charged
     here: it will run alone, and `claim_one` charges it then. Large bodies are left out: a batch of them, or the
     same one with each of its deliveries, would fill the memory; `read_bodies` gives as many as there is room for.
-    `since` leaves out the beginning of the index, where the entries of settled deliveries wait for vacuum.
+    `since` and `since_id` leave out the beginning of the index, where the entries of settled deliveries wait for
+    vacuum; `look_from` is where the next claim can begin.
     https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE
     """
     due = (
@@ -73,7 +89,11 @@ def claim(t: Tables, batch: int) -> ClauseElement:
             t.pending.c.last_error,
             t.pending.c.revisited,
         )
-        .where(t.pending.c.due_at <= func.now(), t.pending.c.due_at >= bindparam("since", type_=TYPES["moment"]))
+        .where(
+            t.pending.c.due_at <= func.now(),
+            tuple_(t.pending.c.due_at, t.pending.c.delivery_id)
+            >= tuple_(bindparam("since", type_=TYPES["moment"]), bindparam("since_id", type_=TYPES["bigint"])),
+        )
         .order_by(t.pending.c.due_at, t.pending.c.delivery_id)
         # A constant: with a parameter a cached plan would reckon with a tenth of the table.
         .limit(literal_column(str(int(batch))))
@@ -98,7 +118,8 @@ def claim(t: Tables, batch: int) -> ClauseElement:
             due.c.last_error,
             crashed.label("crashed"),
             due.c.revisited,
-            due.c.due_at,
+            # What was received just now may come to be seen in another order than it is due in.
+            func.least(due.c.due_at, func.now() - seconds(literal_column(MARGIN))).label("look_from"),
         )
         .cte("claimed")
     )

@@ -16,7 +16,14 @@ from hookledger.ledger.statements.hold import hold, hold_alike, hold_waiting
 from hookledger.ledger.statements.record import known, record, record_again, record_earlier
 from hookledger.ledger.statements.revive import find_ignored, leave_dead_letters, revive_ignored
 from hookledger.ledger.statements.settle import look_up, settle
-from hookledger.ledger.statements.states import add_states, insert_states, lock_states, read_states, save_states
+from hookledger.ledger.statements.states import (
+    add_states,
+    insert_states,
+    lock_states,
+    read_states,
+    save_locked_states,
+    save_states,
+)
 
 DIALECT = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
@@ -39,6 +46,7 @@ class Statements:
     lock_states: str
     read_states: str
     save_states: str
+    save_locked_states: str
     add_states: str
     settle: str
     write_failures: str
@@ -77,6 +85,7 @@ def statements(schema: str) -> Statements:
         lock_states=_compiled(lock_states(t)),
         read_states=_compiled(read_states(t)),
         save_states=_compiled(save_states(t)),
+        save_locked_states=_compiled(save_locked_states(t)),
         add_states=_compiled(add_states(t)),
         settle=_compiled(settle(t)),
         write_failures=_compiled(write_failures(t)),

@@ -4,15 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Numeric, Select, case, cast, func, select, update
+from sqlalchemy import (
+    ARRAY,
+    Numeric,
+    Select,
+    Update,
+    any_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 from sqlalchemy.sql import ClauseElement
-from sqlalchemy.types import Text
+from sqlalchemy.sql.selectable import TableValuedAlias
+from sqlalchemy.types import Text, UserDefinedType
 
 from hookledger.ledger.arrays import VERSION, rows
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements.expressions import literal_text
+
+NEW = {"version": "text", "delivery_id": "bigint", "deleted": "boolean", "replaces": "boolean", "state": "text"}
+
+
+class TID(UserDefinedType[str]):
+    """The place of a row in its table."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The name of the type."""
+        return "tid"
 
 
 def insert_states(t: Tables) -> ClauseElement:
@@ -26,49 +53,71 @@ def insert_states(t: Tables) -> ClauseElement:
     )
 
 
-def read_states(t: Tables) -> Select[Any]:
-    """The watermarks of resource states, in the order of their key."""
-    states = rows("state", handler="text", source="text", resource="text")
-    r = t.resource_state
-    return (
-        select(r.c.handler, r.c.source, r.c.resource, cast(r.c.version, Text), r.c.delivery_id)
-        .join_from(
-            states,
-            r,
-            (r.c.handler == states.c.handler) & (r.c.source == states.c.source) & (r.c.resource == states.c.resource),
-        )
-        .order_by(r.c.handler, r.c.source, r.c.resource)
-    )
+def read_states(t: Tables) -> ClauseElement:
+    """The watermarks of resource states."""
+    keys = _keys()
+    found = _newest(t, keys).lateral("found")
+    return select(*found.c).select_from(keys.join(found, true()))
 
 
 def lock_states(t: Tables) -> ClauseElement:
-    """Lock the resource states in the order of their key, and read the watermarks."""
-    return read_states(t).with_for_update(of=t.resource_state)
+    """Lock the resource states in the order of the given keys, and read the watermarks and where the rows are."""
+    keys = _keys()
+    place = cast(literal_column("ctid"), Text).label("place")
+    found = _newest(t, keys).add_columns(place).with_for_update().lateral("found")
+    return select(*found.c).select_from(keys.join(found, true()))
+
+
+def _keys() -> TableValuedAlias:
+    return rows("state", handler="text", source="text", resource="text")
+
+
+def _newest(t: Tables, keys: TableValuedAlias) -> Select[Any]:
+    """The row of one key, looked for from the end of its entries in the index.
+
+    While a transaction that is open elsewhere keeps vacuum away, each move of a watermark leaves an entry behind, and
+    the newest is the last of them. Said by equality alone, all of them would be read.
+    """
+    r = t.resource_state.c
+    return (
+        select(r.handler, r.source, r.resource, cast(r.version, Text).label("version"), r.delivery_id)
+        .where(
+            r.handler == keys.c.handler,
+            r.source == keys.c.source,
+            r.resource >= keys.c.resource,
+            r.resource <= keys.c.resource,
+        )
+        .order_by(r.handler.desc(), r.source.desc(), r.resource.desc())
+        .limit(literal_column("1"))
+    )
 
 
 def save_states(t: Tables) -> ClauseElement:
     """Move the watermarks of snapshots that were applied, and replace the state where the handler gave one."""
-    new = rows(
-        "state",
-        handler="text",
-        source="text",
-        resource="text",
-        version="text",
-        delivery_id="bigint",
-        deleted="boolean",
-        replaces="boolean",
-        state="text",
-    )
+    new = rows("state", handler="text", source="text", resource="text", **NEW)
+    r = t.resource_state.c
+    return _saved(t, new).where(r.handler == new.c.handler, r.source == new.c.source, r.resource == new.c.resource)
+
+
+def save_locked_states(t: Tables) -> ClauseElement:
+    """As `save_states`, for rows that this transaction has locked, without looking for them again.
+
+    The array is what makes PostgreSQL go to those places, whatever it believes of the size of the table.
+    https://www.postgresql.org/docs/current/ddl-system-columns.html
+    """
+    new = rows("state", place="text", **NEW)
+    ctid: Any = literal_column("ctid")
+    places = cast(bindparam("places", type_=Text), ARRAY(TID))
+    return _saved(t, new).where(ctid == any_(places), ctid == cast(new.c.place, TID))
+
+
+def _saved(t: Tables, new: TableValuedAlias) -> Update:
     r = t.resource_state
-    return (
-        update(r)
-        .values(
-            version=cast(new.c.version, VERSION),
-            delivery_id=new.c.delivery_id,
-            deleted=new.c.deleted,
-            state=case((new.c.replaces, cast(new.c.state, JSONB)), else_=r.c.state),
-        )
-        .where(r.c.handler == new.c.handler, r.c.source == new.c.source, r.c.resource == new.c.resource)
+    return update(r).values(
+        version=cast(new.c.version, VERSION),
+        delivery_id=new.c.delivery_id,
+        deleted=new.c.deleted,
+        state=case((new.c.replaces, cast(new.c.state, JSONB)), else_=r.c.state),
     )
 
 
