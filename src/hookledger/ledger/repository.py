@@ -166,8 +166,7 @@ class Repository:
         """Move watermarks: where the rows are locked, or by their keys."""
         parameters = bound("state", NewState._fields, states)
         if all(state.place is not None for state in states):
-            places = array([state.place for state in states])
-            moved = connection.exec_driver_sql(self.sql.save_locked_states, {**parameters, "places": places})
+            moved = connection.exec_driver_sql(self.sql.save_locked_states, parameters)
             if moved.rowcount == len(states):
                 return
         # A handler that wrote to a row of ours has moved it.

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
-    ARRAY,
     Numeric,
     Select,
     Update,
-    any_,
-    bindparam,
     case,
     cast,
     func,
@@ -102,13 +99,10 @@ def save_states(t: Tables) -> ClauseElement:
 def save_locked_states(t: Tables) -> ClauseElement:
     """As `save_states`, for rows that this transaction has locked, without looking for them again.
 
-    The array is what makes PostgreSQL go to those places, whatever it believes of the size of the table.
     https://www.postgresql.org/docs/current/ddl-system-columns.html
     """
     new = rows("state", place="text", **NEW)
-    ctid: Any = literal_column("ctid")
-    places = cast(bindparam("places", type_=Text), ARRAY(TID))
-    return _saved(t, new).where(ctid == any_(places), ctid == cast(new.c.place, TID))
+    return _saved(t, new).where(literal_column("ctid") == cast(new.c.place, TID))
 
 
 def _saved(t: Tables, new: TableValuedAlias) -> Update:
