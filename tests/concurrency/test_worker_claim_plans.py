@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from sqlalchemy.pool import NullPool
 
 from hookledger import RetryPolicy
 from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import Position
 from hookledger.ledger.statements import claim_statement
-from hookledger.worker.look import Look
+from hookledger.worker.look import FullLooks, Look
 from tests.outcomes import Ledger, document
 
 REPOSITORY = Repository.of("hookledger")
@@ -139,10 +139,10 @@ def expect_index_for_all_claims(connection: Connection, statistics: str) -> None
     values = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25}
     for batch, since in itertools.product((1, 100, 1000), ("-infinity", "2026-01-01 00:10")):
         case = (statistics, batch, since)
-        given = {**values, "since": since}
+        given = {**values, "since": since, "since_id": 7}
         claim = claim_statement("hookledger", batch)
         statement, names = with_numbers(claim)
-        types = ", ".join("timestamptz" if name == "since" else "float8" for name in names)
+        types = ", ".join({"since": "timestamptz", "since_id": "bigint"}.get(name, "float8") for name in names)
         execute = f"EXPLAIN (FORMAT JSON) EXECUTE claim ({', '.join(repr(str(given[name])) for name in names)})"
         expect_index(case, connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {claim}", given).scalar_one())
         connection.exec_driver_sql(f"PREPARE claim ({types}) AS {statement}")
@@ -167,9 +167,11 @@ def test_a_claim_among_a_million_uses_the_index(database_url: str) -> None:
         expect_index_for_all_claims(connection, "fresh")
 
 
-def pages_of_a_claim(ledger: Ledger, since: datetime | None) -> int:
+def pages_of_a_claim(ledger: Ledger, since: Position | None) -> int:
     """How many pages a claim looks at to find what is due; it is taken back."""
-    given = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25, "since": since or "-infinity"}
+    due_at, id = since or ("-infinity", 0)
+    given = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25}
+    given |= {"since": due_at, "since_id": id}
     with ledger.transaction() as connection:
         explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_statement('hookledger', BATCH)}"
         (top,) = connection.exec_driver_sql(explain, given).scalar_one()
@@ -177,17 +179,17 @@ def pages_of_a_claim(ledger: Ledger, since: datetime | None) -> int:
         return int(scan["Shared Hit Blocks"]) + int(scan["Shared Read Blocks"])
 
 
-def test_b043_an_old_transaction_makes_claims_read_no_more(ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    "due_at", ["timestamptz '2026-01-01'", "timestamptz '2026-01-01' + delivery_id * interval '50 ms'"]
+)
+def test_b043_an_old_transaction_makes_claims_read_no_more(due_at: str, ledger: Ledger) -> None:
     """20,000 go through while it keeps vacuum away: what was settled stays in the index, at its beginning. A claim
-    begins where the one before it found something."""
-    look = Look()
+    begins where the one before it found something, also among those that came at the same moment."""
+    look = Look(FullLooks())
     read: list[int] = []
     with ledger.engine.begin() as connection:
         fill(connection, ROWS + 1, PASSING)
-        # So that there are few, and not all, in the margin before what the last one found.
-        connection.exec_driver_sql(
-            "UPDATE hookledger.pending SET due_at = timestamptz '2026-01-01' + delivery_id * interval '50 ms'"
-        )
+        connection.exec_driver_sql(f"UPDATE hookledger.pending SET due_at = {due_at}")
     ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect().exec_driver_sql(
         "VACUUM ANALYZE hookledger.pending"
     )
@@ -197,7 +199,7 @@ def test_b043_an_old_transaction_makes_claims_read_no_more(ledger: Ledger) -> No
             with ledger.engine.begin() as connection:
                 rows = REPOSITORY.claim(connection, BATCH, POLICY, since=look.since(0))
             assert len(rows) == BATCH
-            look.found(rows, all_taken=False)
+            look.found(rows, 0, all_taken=False)
             ledger.execute("DELETE FROM hookledger.pending WHERE attempts > 0")
             read.append(pages_of_a_claim(ledger, look.since(0)))
         from_the_beginning = pages_of_a_claim(ledger, None)

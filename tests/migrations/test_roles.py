@@ -84,7 +84,8 @@ def live(engine: Engine, schema: str) -> list[str]:
                     continue
                 repository.look_up(connection, [(row.source, row.event_id)])
                 repository.insert_states(connection, [state])
-                repository.lock_states(connection, [state])
+                place = repository.lock_states(connection, [state]).places[state]
+                repository.save_states(connection, [NewState(*state, "{1}", row.id, False, True, "{}", place)])
                 repository.save_states(connection, [NewState(*state, "{1}", row.id, False, True, "{}")])
                 effect = NewEffect(row.source, row.event_id, "save_order", row.id, "applied", "{1}")
                 repository.settle(connection, [effect], [row.id])

@@ -7,9 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from hookledger import Delivery, Inbox, Source, hmac_source, stripe
+from hookledger.ledger.arrays import bound
+from hookledger.ledger.repository import Repository
+from hookledger.ledger.rows import NewState
 from tests.integration.worker.writing import write, written
 from tests.outcomes import SHOP, Ledger, document, inbox_of_shop, shop
 from tests.ways import Way
@@ -364,3 +367,54 @@ def test_an_odd_resource_and_event_are_worked_on(way: Way, work: Work, ledger: L
     work(saving(way))
     assert sorted(state.state["status"] for state in ledger.states("save").values()) == [1, 2, 3]
     ledger.check()
+
+
+def test_a_handler_that_writes_to_the_row_of_its_state_does_not_lose_the_watermark(
+    way: Way, work: Work, ledger: Ledger
+) -> None:
+    """The row is moved by that, and so is not where it was locked."""
+
+    def touch(delivery: Delivery, tx: Connection) -> Any:
+        tx.execute(text("UPDATE hookledger.resource_state SET deleted = deleted"))
+        return status_of(delivery, tx)
+
+    inbox = inbox_of_shop()
+    inbox.snapshot(SHOP, name="save")(way.handler(touch))
+    ledger.record(*[document(f"e{number}", f"r{number}", number, status=number) for number in (1, 2, 3)])
+    work(inbox)
+    assert ledger.states("save") == {f"r{number}": ((number,), False, {"status": number}) for number in (1, 2, 3)}
+    ledger.check()
+
+
+PAGES = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
+
+
+def test_b043_an_old_transaction_makes_states_no_slower_to_find(ledger: Ledger) -> None:
+    """Each move of a watermark leaves a row behind while it keeps vacuum away. The newest is found first, wherever the
+    planner would begin."""
+    repository = Repository.of("hookledger")
+    keys = [("save", SHOP, f"r{number}") for number in range(20)]
+    parameters = bound("state", ("handler", "source", "resource"), keys)
+    found: list[int] = []
+    with ledger.engine.begin() as connection:
+        repository.insert_states(connection, keys)
+    with ledger.engine.connect().execution_options(isolation_level="REPEATABLE READ") as old:
+        old.execute(text("SELECT FROM hookledger.pending"))
+        for version in range(1, 201):
+            with ledger.engine.begin() as connection:
+                locked = repository.lock_states(connection, keys)
+                new = [
+                    NewState(*key, f"{{{version}}}", version, False, False, None, locked.places[key]) for key in keys
+                ]
+                repository.save_states(connection, new)
+            with ledger.engine.begin() as connection:
+                (top,) = connection.exec_driver_sql(PAGES + repository.sql.lock_states, parameters).scalar_one()
+                found.append(top["Plan"]["Shared Hit Blocks"] + top["Plan"]["Shared Read Blocks"])
+            assert {mark.version for mark in locked.watermarks.values()} == {None if version == 1 else (version - 1,)}
+        by_equality = (
+            "SELECT FROM hookledger.resource_state WHERE handler = 'save' AND source = 'shop' AND resource = 'r7'"
+        )
+        with ledger.engine.begin() as connection:
+            (top,) = connection.exec_driver_sql(PAGES + by_equality).scalar_one()
+    assert found[-1] < 3 * found[0]
+    assert top["Plan"]["Shared Hit Blocks"] > 3 * found[-1] / len(keys), "vacuum was kept away, so this test can fail"

@@ -392,9 +392,11 @@ def test_live_deliveries_come_after_no_more_than_the_bound(shop: Shop) -> None:
         wait_until(lambda: len(shop.pending()) == bound)
         (live,) = shop.facts("live")
         with shop.pool.connect() as connection:
+            in_order = f"SELECT delivery_id FROM {SCHEMA}.pending ORDER BY due_at, delivery_id"
+            order = connection.exec_driver_sql(in_order).scalars().all()
             rows = Repository.of(SCHEMA).claim(connection, 100, RetryPolicy())
             connection.rollback()
-        order = [row.id for row in sorted(rows, key=lambda row: (row.due_at, row.id))]
+        assert {row.id for row in rows} == {*order}
         assert order.index(live) == bound
         most: list[int] = []
         shop.fail = lambda delivery: most.append(waiting(shop))  # type: ignore[method-assign]
