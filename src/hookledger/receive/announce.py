@@ -23,7 +23,7 @@ def channel(schema: str) -> str:
 
 
 def announce(connection: Connection, schema: str) -> None:
-    """Send the hint, in a transaction that has nothing else to do and waits for no disk."""
+    """Send the hint, by one statement that is a transaction by itself and waits for no disk."""
     connection.exec_driver_sql(
         "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s, '')",
         {"channel": channel(schema)},

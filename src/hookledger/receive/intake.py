@@ -34,6 +34,8 @@ from hookledger.receive.waiter import LoopWaiter, Settled, ThreadWaiter
 
 logger = logging.getLogger(__name__)
 
+_of_the_parent: list[object] = []
+
 
 class Intake:
     """Verifies requests, commits them in shared commits, and answers.
@@ -259,4 +261,6 @@ def _after_fork(reference: weakref.ref[Intake]) -> None:
     engine = intake._engine
     core = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
     core.dispose(close=False)
+    # Never collected: that would end a session of the parent, over the socket that both have.
+    _of_the_parent.append(intake._commits)
     intake._open()
