@@ -70,6 +70,13 @@ class Workers:
         for process in self._processes:
             process.terminate()
 
+    def end(self) -> None:
+        """Stop all of them, and wait for that."""
+        self.check()
+        self.stop()
+        for process in self._processes:
+            process.join()
+
     def join(self) -> None:
         """Wait for their end.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from multiprocessing.sharedctypes import Synchronized
+from typing import TypeAlias
 
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -14,6 +16,8 @@ from hookledger import Delivery, Inbox, hmac_source
 from hookledger.cli.process import freeze_what_is_loaded
 from hookledger.engine import create
 from hookledger.worker import Settled, Worker, WorkerSettings
+
+Counter: TypeAlias = "Synchronized[int]"
 
 SPARE_CONNECTIONS = 2
 """Besides one connection a slot, as `hookledger worker` has them."""
@@ -76,6 +80,30 @@ def drain(url: str, settings: WorkerSettings, insert: bool, asynchronous: bool, 
             await engine.dispose()
         else:
             engine.dispose()
+
+    asyncio.run(main())
+
+
+def work_on(url: str, settings: WorkerSettings, asynchronous: bool, settled: Counter) -> None:
+    """Work in this process until it is ended from outside.
+
+    Args:
+        url: of the database.
+        settings: of the worker.
+        asynchronous: as `make_inbox` takes it.
+        settled: counts what is settled, in shared memory.
+    """
+
+    def observe(_: Settled) -> None:
+        with settled.get_lock():
+            settled.value += 1
+
+    async def main() -> None:
+        size = settings.slots + SPARE_CONNECTIONS
+        engine = create(url, asynchronous=True, pool_size=size) if asynchronous else create(url, pool_size=size)
+        worker = Worker(make_inbox(insert=False, asynchronous=asynchronous), engine, settings, observe=observe)
+        freeze_what_is_loaded()
+        await worker.run()
 
     asyncio.run(main())
 

@@ -23,6 +23,7 @@ FULL: dict[str, Any] = {
     "held_seconds": 600.0,
     "held_deliveries": 500_000,
     "held_rounds": 11,
+    "held_resources": 50_000,
     "slots": [1, 2, 4, 8, 16],
     "processes": [1, 2, 4],
     "batches": [1, 10, 100, 500],
@@ -47,6 +48,7 @@ WHAT = {
     "held_seconds": "for which a transaction is held open",
     "held_deliveries": "that pass meanwhile",
     "held_rounds": "in which they come",
+    "held_resources": "that they are about",
     "slots": "of each worker",
     "processes": "numbers of worker processes",
     "batches": "sizes of a batch",
@@ -112,7 +114,7 @@ def _sections(
             *ledgers.with_pending(server, crew, sizes["pending"], deliveries, runs),
         ],
         "held": lambda: ledgers.with_a_transaction_held(
-            server, crew, sizes["held_seconds"], sizes["held_deliveries"], sizes["held_rounds"]
+            server, crew, sizes["held_seconds"], sizes["held_deliveries"], sizes["held_rounds"], sizes["held_resources"]
         ),
         "slots": lambda: curves.by_slots(server, crew, sizes["slots"], deliveries, runs),
         "processes": lambda: curves.by_processes(server, crew, sizes["processes"], deliveries, runs),

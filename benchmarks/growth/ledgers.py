@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.database import dsn, settle_down
-from benchmarks.growth.rates import Crew, drain_rate, row
+from benchmarks.growth.rates import AtWork, Crew, drain_rate, row
 from benchmarks.ledger import add_pending, add_settled
 from benchmarks.report import median, tell
 from benchmarks.server import Server
@@ -62,9 +62,10 @@ def with_pending(server: Server, crew: Crew, pending: int, deliveries: int, runs
 
 
 def with_a_transaction_held(
-    server: Server, crew: Crew, seconds: float, deliveries: int, rounds: int
+    server: Server, crew: Crew, seconds: float, deliveries: int, rounds: int, resources: int
 ) -> list[dict[str, Any]]:
-    """The rate in rounds while another transaction holds xmin back, and in one more after it has ended.
+    """The rate of workers that go on working, in rounds: one before another transaction holds xmin back, those while it
+    does, and one more after it has ended.
 
     Args:
         server: to measure on.
@@ -72,26 +73,30 @@ def with_a_transaction_held(
         seconds: that the transaction is open; the last round within it begins at their end.
         deliveries: that pass while it is open.
         rounds: that they come in, evenly spaced.
+        resources: that they are about. Each move of a watermark leaves a row behind: the fewer, the more of each.
     """
     share = deliveries // rounds
     found = []
-    with server.database(ledger=True) as url, psycopg.connect(dsn(url)) as holder:
+    with server.database(ledger=True) as url, AtWork(url, crew) as workers, psycopg.connect(dsn(url)) as holder:
+
+        def measured(state: str, begun: float) -> None:
+            before = workers.settled
+            add_pending(url, share, resources=resources, body=BODY)
+            rate = workers.rate(before, share)
+            found.append(row(transaction=state, at_seconds=round(begun, 1), per_second=rate, **_sizes(url)))
+            tell(f"transaction {state} at {begun:.0f} s: {rate:,.0f} a second")
+
+        measured("to come", 0.0)
         settle_down(url)
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("SELECT count(*) FROM hookledger.pending")
         start = time.monotonic()
-        for number in range(rounds + 1):
-            if number < rounds:
-                due = start + number * seconds / max(1, rounds - 1)
-                time.sleep(max(0.0, due - time.monotonic()))
-            else:
-                holder.rollback()
-            begun = round(time.monotonic() - start, 1)
-            add_pending(url, share, resources=RESOURCES, body=BODY)
-            rate = drain_rate(url, crew)
-            state = "open" if number < rounds else "ended"
-            found.append(row(transaction=state, at_seconds=begun, per_second=rate, **_sizes(url)))
-            tell(f"transaction {state} at {begun:.0f} s: {rate:,.0f} a second")
+        for number in range(rounds):
+            due = start + number * seconds / max(1, rounds - 1)
+            time.sleep(max(0.0, due - time.monotonic()))
+            measured("open", time.monotonic() - start)
+        holder.rollback()
+        measured("ended", time.monotonic() - start)
     return found
 
 

@@ -55,7 +55,8 @@ def _panels(name: str, rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
         return [Panel("By what is in the ledger", rate, list(zip(labels, rates, strict=True)))]
     if name == "held":
         ended = next((number for number, row in enumerate(rows) if row["transaction"] == "ended"), None)
-        times = ["after" if row["transaction"] == "ended" else f"{row['at_seconds']:.0f} s" for row in rows]
+        names = {"to come": "before", "ended": "after"}
+        times = [names.get(row["transaction"], f"{row['at_seconds']:.0f} s") for row in rows]
         sizes = [row["pending_mib"] + row["pending_index_mib"] for row in rows]
         rates = [row["per_second"] for row in rows]
         return [
