@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager
@@ -10,10 +11,12 @@ from typing import Any
 from benchmarks.database import dsn
 from benchmarks.deliveries import SOURCE
 from benchmarks.receive.requests import PATH, SECRET, SIGNATURE_HEADER, verifies
-from benchmarks.receive.single import RECORD, parameters
+from benchmarks.receive.single import RECORD, RECORD_MANY, parameters, together
 from hookledger import Inbox, hmac_source
 from hookledger.engine import create
 
+COMMITS = 3
+"""That `Shared` has under way at a time, as ours has."""
 POOL = 8
 """Connections of the rivals under asyncio."""
 THREADS = 16
@@ -104,6 +107,45 @@ class Single(Bare):
         async with self._pool:
             await self._pool.wait()
             await super()._live(receive, send)
+
+
+class Shared(Single):
+    """What comes while a commit is under way goes together in the next one, in one statement; and nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__(autocommit=True)
+        self._waiting: list[tuple[dict[str, Any], asyncio.Future[None]]] = []
+        self._under_way = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def _record(self, scope: Scope, body: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._waiting.append((parameters(_decoded(scope), body), done))
+        if self._under_way < COMMITS:
+            self._under_way += 1
+            task = loop.create_task(self._commit())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        await done
+
+    async def _commit(self) -> None:
+        while self._waiting:
+            taken, self._waiting = self._waiting, []
+            connected: AbstractAsyncContextManager[Any] = self._pool.connection()
+            async with connected as connection:
+                await connection.execute(RECORD_MANY, together([row for row, _ in taken]))
+            for _, done in taken:
+                done.set_result(None)
+        self._under_way -= 1
+
+
+def starlette_bare() -> Any:
+    """Starlette, with a receiver that verifies and parses, and stores nothing."""
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    return Starlette(routes=[Mount("/webhooks", Bare())])
 
 
 def flask_single(*, autocommit: bool) -> Any:

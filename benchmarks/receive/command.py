@@ -24,6 +24,8 @@ PLAIN = "_plain_uvicorn"
 
 MEASURED_AGAINST = {
     "bare": "ours",
+    "starlette_bare": "ours",
+    "shared": "ours",
     "single": "ours",
     "single_autocommit": "ours",
     "bare_plain_uvicorn": "ours_plain_uvicorn",
@@ -107,7 +109,7 @@ def measure(name: str, options: argparse.Namespace, server: Server) -> tuple[flo
             raise Failed(f"{name} answered all requests that were made beforehand: raise --most-per-second")
         if result["refused"] or result["broken"]:
             raise Failed(f"{name} refused requests with {result['refused']} and broke off {result['broken']}")
-        if receiver not in ("bare", "flask_bare"):
+        if not receiver.endswith("bare"):
             lost = missing(url, file, "hookledger." if is_ours else "")
             if lost:
                 raise Failed(f"{name} acknowledged {result['acknowledged']} events, {lost} of them are not stored")
@@ -123,7 +125,7 @@ def _chosen(only: str | None) -> tuple[list[str], dict[str, str]]:
     not_measured: dict[str, str] = {}
     if importlib.util.find_spec("psycopg_pool") is None:
         reason = "psycopg_pool is missing: pip install '.[benchmarks]'"
-        not_measured = dict.fromkeys([name for name in names if name != "bare"], reason)
+        not_measured = dict.fromkeys([name for name in names if not name.endswith("bare")], reason)
     rivals = [name for name in MEASURED_AGAINST if name in names and name not in not_measured]
     order: dict[str, None] = {}
     for rival in rivals:

@@ -13,13 +13,25 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.processes import allow_many_descriptors, end_with_parent
-from benchmarks.receive.applications import THREADS, Bare, Single, flask_bare, flask_ours, flask_single, starlette_ours
+from benchmarks.receive.applications import (
+    THREADS,
+    Bare,
+    Shared,
+    Single,
+    flask_bare,
+    flask_ours,
+    flask_single,
+    starlette_bare,
+    starlette_ours,
+)
 
 KEEP_ALIVE = 60  # seconds
 
 ASGI: dict[str, Callable[[str], Any]] = {
     "ours": starlette_ours,
     "bare": lambda _: Bare(),
+    "starlette_bare": lambda _: starlette_bare(),
+    "shared": lambda _: Shared(),
     "single": lambda _: Single(autocommit=False),
     "single_autocommit": lambda _: Single(autocommit=True),
 }
