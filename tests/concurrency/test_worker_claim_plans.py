@@ -13,8 +13,9 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import NullPool
 
 from hookledger import RetryPolicy
+from hookledger.ledger.arrays import bound
 from hookledger.ledger.repository import Repository
-from hookledger.ledger.rows import Position
+from hookledger.ledger.rows import Buried, GivenBack, NewEffect, Parked, Position, Postponed
 from hookledger.ledger.statements import claim_statement
 from hookledger.worker.look import FullLooks, Look
 from tests.outcomes import Ledger, document
@@ -136,13 +137,12 @@ def with_numbers(statement: str) -> tuple[str, list[str]]:
 
 def expect_index_for_all_claims(connection: Connection, statistics: str) -> None:
     """The same for batches and beginnings of any kind, with and without parameters in the plan."""
-    values = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25}
     for batch, since in itertools.product((1, 100, 1000), ("-infinity", "2026-01-01 00:10")):
         case = (statistics, batch, since)
-        given = {**values, "since": since, "since_id": 7}
+        given = {"since": since, "since_id": 7}
         claim = claim_statement("hookledger", batch)
         statement, names = with_numbers(claim)
-        types = ", ".join({"since": "timestamptz", "since_id": "bigint"}.get(name, "float8") for name in names)
+        types = ", ".join({"since": "timestamptz", "since_id": "bigint"}[name] for name in names)
         execute = f"EXPLAIN (FORMAT JSON) EXECUTE claim ({', '.join(repr(str(given[name])) for name in names)})"
         expect_index(case, connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {claim}", given).scalar_one())
         connection.exec_driver_sql(f"PREPARE claim ({types}) AS {statement}")
@@ -170,8 +170,7 @@ def test_a_claim_among_a_million_uses_the_index(database_url: str) -> None:
 def pages_of_a_claim(ledger: Ledger, since: Position | None) -> int:
     """How many pages a claim looks at to find what is due; it is taken back."""
     due_at, id = since or ("-infinity", 0)
-    given = {"first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25}
-    given |= {"since": due_at, "since_id": id}
+    given = {"since": due_at, "since_id": id}
     with ledger.transaction() as connection:
         explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claim_statement('hookledger', BATCH)}"
         (top,) = connection.exec_driver_sql(explain, given).scalar_one()
@@ -205,3 +204,46 @@ def test_b043_an_old_transaction_makes_claims_read_no_more(due_at: str, ledger: 
         from_the_beginning = pages_of_a_claim(ledger, None)
     assert max(read) <= 2 * read[0]
     assert from_the_beginning > 5 * max(read), "vacuum was kept away, so this test can fail"
+
+
+IDS = "{" + ",".join(map(str, range(PASSING + 1, PASSING + BATCH + 1))) + "}"
+BY_IDS = {
+    "take": {"ids": IDS, "first_delay": 5.0, "factor": 2.0, "longest_delay": 3600.0, "jitter": 0.25},
+    "hold": bound("ours", ("delivery_id", "attempts"), [(id, 0) for id in range(PASSING + 1, PASSING + BATCH + 1)]),
+    "hold_waiting": bound("ours", ("delivery_id", "attempts"), [(PASSING + id, 0) for id in range(1, BATCH + 1)]),
+    "hold_alike": {"ids": IDS, "attempts": 0},
+    "give_back": bound("back", GivenBack._fields, [(PASSING + id, 0, 0, None) for id in range(1, BATCH + 1)]),
+    "park": bound("parked", Parked._fields, [(PASSING + id, 0, 0, None, 1.0) for id in range(1, BATCH + 1)]),
+    "postpone": bound("late", Postponed._fields, [(PASSING + id, 0, 1.0, "no") for id in range(1, BATCH + 1)]),
+    "bury": bound("dead", Buried._fields, [(PASSING + id, 0, "failed", "no", "f") for id in range(1, BATCH + 1)]),
+    "settle": {**bound("effect", NewEffect._fields, []), "settled": IDS},
+}
+
+
+def test_b043_a_burst_into_a_queue_that_was_known_to_be_empty(ledger: Ledger) -> None:
+    """Vacuum has seen it empty, as most queues are, while an old transaction kept what had gone through. Nothing reads
+    the whole table for what it wants, much less once for each row."""
+    with ledger.engine.begin() as connection:
+        fill(connection, ROWS + 1, PASSING)
+    admin = ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect()
+    with ledger.engine.connect().execution_options(isolation_level="REPEATABLE READ") as old:
+        old.exec_driver_sql("SELECT FROM hookledger.pending")
+        ledger.execute("DELETE FROM hookledger.pending")
+        admin.exec_driver_sql("VACUUM ANALYZE hookledger.pending")
+        known = "SELECT reltuples, relpages > 50 FROM pg_class WHERE oid = 'hookledger.pending'::regclass"
+        assert ledger.execute(known) == [(0, True)]
+        with ledger.engine.begin() as connection:
+            fill(connection, PASSING + 1, PASSING + 5_000)
+        most = {}
+        for name, given in [("claim", {"since": "2026-01-01 00:00:20", "since_id": PASSING}), *BY_IDS.items()]:
+            statement = claim_statement("hookledger", BATCH) if name == "claim" else getattr(REPOSITORY.sql, name)
+            with ledger.transaction() as connection:
+                (top,) = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", given).scalar_one()
+                most[name] = max(int(node["Actual Rows"] * node["Actual Loops"]) for node in nodes(top["Plan"]))
+                connection.rollback()
+    admin.close()
+    # Joined with the same ids, at the worst each row once for each of them.
+    assert {name: rows for name, rows in most.items() if rows > BATCH * BATCH} == {}
+    assert {name: most[name] for name in ("claim", "take", "hold_alike", "settle")} == dict.fromkeys(
+        ("claim", "take", "hold_alike", "settle"), BATCH
+    )

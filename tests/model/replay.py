@@ -154,10 +154,6 @@ class Stage:
         values = {
             "since": "-infinity",
             "since_id": 0,
-            "first_delay": POLICY.first_delay,
-            "factor": POLICY.factor,
-            "longest_delay": POLICY.longest_delay,
-            "jitter": POLICY.jitter,
         }
         hand.start(lambda: hand.connection.exec_driver_sql(gated, values).mappings().all())
         wait_until(hand.waits)
@@ -166,6 +162,10 @@ class Stage:
         self._gate(hand, "unlock")
         rows = hand.result()
         self._gate(hand, "lock")
+        if rows:
+            backoff = {name: getattr(POLICY, name) for name in ("first_delay", "factor", "longest_delay", "jitter")}
+            ids = [row["id"] for row in rows]
+            hand.connection.exec_driver_sql(self.repository.sql.take, {"ids": ids, **backoff})
         return tuple(
             sorted(
                 Claim(

@@ -104,9 +104,12 @@ class Repository:
     ) -> list[ClaimedRow]:
         """Take up to `batch` due deliveries, of those from `since` on; they are ours until the due time now written."""
         due_at, id = ("-infinity", 0) if since is None else since
-        parameters = {**_backoff(policy), "since": due_at, "since_id": id}
-        result = connection.exec_driver_sql(claim_statement(self.schema, batch), parameters)
-        return [ClaimedRow._make(row) for row in result.all()]
+        result = connection.exec_driver_sql(claim_statement(self.schema, batch), {"since": due_at, "since_id": id})
+        claimed = [ClaimedRow._make(row) for row in result.all()]
+        if claimed:
+            parameters = {"ids": array([row.id for row in claimed]), **_backoff(policy)}
+            connection.exec_driver_sql(self.sql.take, parameters)
+        return claimed
 
     def read_bodies(self, connection: Connection, payloads: Sequence[tuple[datetime, int]]) -> dict[int, bytes]:
         """The bodies of payloads (received_at, id), by id."""

@@ -151,6 +151,7 @@ class Heal:
             revisited=True,
             look_from=row.received_at,
             synchronous_commit="",
+            enable_seqscan="",
         )
         return Received(self._inbox, [claimed], {}).claimed(claimed)
 

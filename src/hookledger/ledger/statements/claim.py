@@ -24,7 +24,7 @@ from sqlalchemy.types import Text
 
 from hookledger.ledger.arrays import TYPES, rows
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements.expressions import literal_text, seconds
+from hookledger.ledger.statements.expressions import is_one_of, literal_text, seconds
 
 MARGIN = "2"  # seconds; a receipt becomes visible with its commit, but is due from the beginning of its transaction
 SHORTEST_CLAIM = 5  # seconds between a claim and the next one of the same delivery
@@ -44,8 +44,8 @@ def _next_retry(t: Tables, attempts: Any) -> Any:
     return func.clock_timestamp() + seconds(func.greatest(literal_column(str(SHORTEST_CLAIM)), delay))
 
 
-def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
-    """The claimed deliveries with their payloads, but no body larger than LARGEST_COMMON."""
+def _with_payloads(t: Tables, due: Any) -> ClauseElement:
+    """The due deliveries with their payloads, but no body larger than LARGEST_COMMON."""
     d, p = t.deliveries.c, t.payloads.c
     size = func.octet_length(p.body)
     return select(
@@ -53,16 +53,25 @@ def _with_payloads(t: Tables, claimed: Any) -> ClauseElement:
         *(d.received_at, d.position, d.payload_id),
         *(cast(p.headers, Text).label("headers"), size.label("size")),
         case((size <= literal_column(str(LARGEST_COMMON)), p.body)).label("body"),
-        *(claimed.c.attempts, claimed.c.last_error, claimed.c.crashed, claimed.c.revisited, claimed.c.look_from),
-        # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
-        select(func.set_config(literal_text("synchronous_commit"), literal_text("off"), true())).scalar_subquery(),
+        *(_charged(due.c).label("attempts"), due.c.last_error, _crashed(due.c).label("crashed"), due.c.revisited),
+        # What was received just now may come to be seen in another order than it is due in.
+        func.least(due.c.due_at, func.now() - seconds(literal_column(MARGIN))).label("look_from"),
+        # Losing a claim is harmless, so its commit waits for no disk; and `take`, that comes next, goes by the index,
+        # however few are pending when it is planned. Said here, that costs no statements of its own.
+        _setting("synchronous_commit"),
+        _setting("enable_seqscan"),
         # Read with each claim: a pause holds from the moment that it is written, for every worker, and costs nothing.
         cast(select(func.json_agg(_pause(t))).scalar_subquery(), Text).label("pauses"),
     ).select_from(
-        claimed.join(t.deliveries, d.id == claimed.c.delivery_id).outerjoin(
+        due.join(t.deliveries, d.id == due.c.delivery_id).outerjoin(
             t.payloads, (p.received_at == d.received_at) & (p.id == d.payload_id)
         )
     )
+
+
+def _setting(name: str) -> Any:
+    """Has it off until the end of the transaction."""
+    return select(func.set_config(literal_text(name), literal_text("off"), true())).scalar_subquery()
 
 
 def _pause(t: Tables) -> Any:
@@ -71,11 +80,11 @@ def _pause(t: Tables) -> Any:
 
 
 def claim(t: Tables, batch: int) -> ClauseElement:
-    """Take up to `batch` due deliveries that nobody holds, and write when each is due if we die now.
+    """Lock up to `batch` due deliveries that nobody holds, and read them; `take` makes them ours.
 
     The inner select is a MATERIALIZED CTE: as a plain subquery the planner may run it more than once and
     claim more than `batch`. A row whose last attempt ended in a crash (attempts, but no error) is not charged
-    here: it will run alone, and `claim_one` charges it then. Large bodies are left out: a batch of them, or the
+    by that: it will run alone, and `claim_one` charges it then. Large bodies are left out: a batch of them, or the
     same one with each of its deliveries, would fill the memory; `read_bodies` gives as many as there is room for.
     `since` and `since_id` leave out the beginning of the index, where the entries of settled deliveries wait for
     vacuum; `look_from` is where the next claim can begin.
@@ -101,29 +110,35 @@ def claim(t: Tables, batch: int) -> ClauseElement:
         .cte("due")
         .prefix_with("MATERIALIZED")
     )
-    crashed = (due.c.attempts > literal_column("0")) & due.c.last_error.is_(None)
-    claimed = (
+    return _with_payloads(t, due)
+
+
+def take(t: Tables) -> ClauseElement:
+    """Write that the rows which `claim` has locked are ours, and when each is due if we die now.
+
+    A statement of its own, that has the ids as a value: joined with what it claims, it goes wrong where statistics say
+    that nothing is pending, as they do of most queues. PostgreSQL then reads all of the table for each row it takes.
+    """
+    p = t.pending.c
+    return (
         update(t.pending)
         .values(
-            attempts=case((crashed, due.c.attempts), else_=due.c.attempts + literal_column("1")),
-            due_at=_next_retry(t, due.c.attempts),
+            attempts=_charged(p),
+            due_at=_next_retry(t, p.attempts),
             last_error=null(),
             revisited=true(),
             parked=false(),
         )
-        .where(t.pending.c.delivery_id == due.c.delivery_id)
-        .returning(
-            t.pending.c.delivery_id,
-            t.pending.c.attempts,
-            due.c.last_error,
-            crashed.label("crashed"),
-            due.c.revisited,
-            # What was received just now may come to be seen in another order than it is due in.
-            func.least(due.c.due_at, func.now() - seconds(literal_column(MARGIN))).label("look_from"),
-        )
-        .cte("claimed")
+        .where(is_one_of(p.delivery_id, "ids"))
     )
-    return _with_payloads(t, claimed)
+
+
+def _crashed(row: Any) -> Any:
+    return (row.attempts > literal_column("0")) & row.last_error.is_(None)
+
+
+def _charged(row: Any) -> Any:
+    return case((_crashed(row), row.attempts), else_=row.attempts + literal_column("1"))
 
 
 def read_bodies(t: Tables) -> ClauseElement:

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.sql import ClauseElement
 
 from hookledger.ledger.schema import tables
-from hookledger.ledger.statements.claim import claim, claim_one, read_bodies
+from hookledger.ledger.statements.claim import claim, claim_one, read_bodies, take
 from hookledger.ledger.statements.failures import bury, postpone, write_failures
 from hookledger.ledger.statements.give_back import give_back, hold_pauses, park
 from hookledger.ledger.statements.hold import hold, hold_alike, hold_waiting
@@ -36,6 +36,7 @@ class Statements:
     record_earlier: str
     known: str
     record_again: str
+    take: str
     read_bodies: str
     claim_one: str
     hold: str
@@ -75,6 +76,7 @@ def statements(schema: str) -> Statements:
         record_earlier=_compiled(record_earlier(t)),
         known=_compiled(known(t)),
         record_again=_compiled(record_again(t)),
+        take=_compiled(take(t)),
         read_bodies=_compiled(read_bodies(t)),
         claim_one=_compiled(claim_one(t)),
         hold=_compiled(hold(t)),

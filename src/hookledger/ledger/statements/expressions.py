@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Float, Interval, cast, func, literal_column
+from sqlalchemy import Float, Interval, any_, bindparam, cast, func, literal_column
 from sqlalchemy.types import Text
+
+from hookledger.ledger.arrays import BIGINTS
 
 
 def next_id(schema: str, sequence: str) -> Any:
@@ -14,6 +16,12 @@ def next_id(schema: str, sequence: str) -> Any:
     quoted = '"' + schema.replace('"', '""') + '"'
     name = f"{quoted}.{sequence}".replace("'", "''")
     return func.nextval(literal_column(f"'{name}'::regclass"))
+
+
+def is_one_of(column: Any, parameter: str) -> Any:
+    """Whether a column is one of the ids that are given as an array. Said beside a join with the same ids, it has
+    PostgreSQL go by the index even where it believes that the table is empty."""
+    return column == any_(bindparam(parameter, type_=BIGINTS))
 
 
 def seconds(value: Any) -> Any:

@@ -7,7 +7,7 @@ from sqlalchemy.sql import ClauseElement
 
 from hookledger.ledger.arrays import rows
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements.expressions import seconds
+from hookledger.ledger.statements.expressions import is_one_of, seconds
 
 
 def write_failures(t: Tables) -> ClauseElement:
@@ -24,6 +24,7 @@ def postpone(t: Tables) -> ClauseElement:
     return (
         update(p)
         .values(last_error=new.c.error, due_at=func.clock_timestamp() + seconds(new.c.seconds))
+        .where(is_one_of(p.c.delivery_id, "late_delivery_id"))
         .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
     )
 
@@ -33,6 +34,7 @@ def bury(t: Tables) -> ClauseElement:
     new = rows("dead", delivery_id="bigint", attempts="integer", reason="text", error="text", fingerprint="text")
     gone = (
         delete(t.pending)
+        .where(is_one_of(t.pending.c.delivery_id, "dead_delivery_id"))
         .where(t.pending.c.delivery_id == new.c.delivery_id)
         .returning(t.pending.c.delivery_id, new.c.attempts, new.c.reason, new.c.error, new.c.fingerprint)
         .cte("gone")

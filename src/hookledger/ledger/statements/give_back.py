@@ -8,7 +8,7 @@ from sqlalchemy.types import Text
 
 from hookledger.ledger.arrays import rows
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements.expressions import seconds
+from hookledger.ledger.statements.expressions import is_one_of, seconds
 
 
 def give_back(t: Tables) -> ClauseElement:
@@ -19,6 +19,7 @@ def give_back(t: Tables) -> ClauseElement:
         update(p)
         # One time for all, so that they stay in their order.
         .values(attempts=p.c.attempts - new.c.refund, last_error=new.c.error, due_at=func.statement_timestamp())
+        .where(is_one_of(p.c.delivery_id, "back_delivery_id"))
         .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
     )
 
@@ -35,6 +36,7 @@ def park(t: Tables) -> ClauseElement:
             due_at=func.clock_timestamp() + seconds(new.c.seconds),
             parked=true(),
         )
+        .where(is_one_of(p.c.delivery_id, "parked_delivery_id"))
         .where(p.c.delivery_id == new.c.delivery_id, p.c.attempts == new.c.attempts)
     )
 

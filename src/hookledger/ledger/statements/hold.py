@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import any_, bindparam, select
+from typing import Any
+
+from sqlalchemy import Select, any_, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
 from hookledger.ledger.arrays import BIGINTS, TYPES, rows
 from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements.expressions import is_one_of
 
 
 def hold(t: Tables) -> ClauseElement:
@@ -15,18 +18,7 @@ def hold(t: Tables) -> ClauseElement:
     The attempts alone would not do: what was claimed, given back, claimed again and has failed since has the same
     number as we wrote. A claim clears the error, and a failure writes one.
     """
-    ours = rows("ours", delivery_id="bigint", attempts="integer")
-    return (
-        select(t.pending.c.delivery_id)
-        .join_from(
-            ours,
-            t.pending,
-            (t.pending.c.delivery_id == ours.c.delivery_id)
-            & (t.pending.c.attempts == ours.c.attempts)
-            & t.pending.c.last_error.is_(None),
-        )
-        .with_for_update(of=t.pending, skip_locked=True)
-    )
+    return _ours(t).with_for_update(of=t.pending, skip_locked=True)
 
 
 def hold_alike(t: Tables) -> ClauseElement:
@@ -45,16 +37,10 @@ def hold_alike(t: Tables) -> ClauseElement:
 
 def hold_waiting(t: Tables) -> ClauseElement:
     """As `hold`, but wait for a claim that looks at the row for a moment; in the order of the ids."""
-    ours = rows("ours", delivery_id="bigint", attempts="integer")
-    return (
-        select(t.pending.c.delivery_id)
-        .join_from(
-            ours,
-            t.pending,
-            (t.pending.c.delivery_id == ours.c.delivery_id)
-            & (t.pending.c.attempts == ours.c.attempts)
-            & t.pending.c.last_error.is_(None),
-        )
-        .order_by(t.pending.c.delivery_id)
-        .with_for_update(of=t.pending)
-    )
+    return _ours(t).order_by(t.pending.c.delivery_id).with_for_update(of=t.pending)
+
+
+def _ours(t: Tables) -> Select[Any]:
+    p, ours = t.pending.c, rows("ours", delivery_id="bigint", attempts="integer")
+    same = (p.delivery_id == ours.c.delivery_id) & (p.attempts == ours.c.attempts) & p.last_error.is_(None)
+    return select(p.delivery_id).join_from(ours, t.pending, same).where(is_one_of(p.delivery_id, "ours_delivery_id"))
