@@ -22,8 +22,6 @@ from hookledger.worker.transaction import HandlerConnection
 LONGEST_SHOWN = 110  # characters of a statement
 END_SECONDS = 10.0
 PAUSE = 0.001
-CLAIMS = "\nclaimed AS "
-"""In the statement that claims, of whatever size."""
 _PARAMETER = re.compile(r"%\((\w+)\)[sbt](?:::[\w ]+(?:\[\])?)?")
 
 
@@ -61,6 +59,7 @@ class Director:
         self._kinds = {
             sql.settle: Kind.WORK,
             sql.write_failures: Kind.WORK,
+            sql.take: Kind.CLAIM,
             sql.claim_one: Kind.CLAIM,
         }
         self._kind = [Kind.OTHER] * len(engines)
@@ -92,8 +91,6 @@ class Director:
             return
         if statement in self._kinds:
             self._kind[who] = self._kinds[statement]
-        elif CLAIMS in statement:
-            self._kind[who] = Kind.CLAIM
         if connection.running and self.script is not None:
             self.script.before_statement(who, connection)
             self.note(who, in_words(statement))
