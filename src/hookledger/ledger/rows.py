@@ -86,7 +86,6 @@ class ClaimedRow(NamedTuple):
     revisited: bool
     look_from: datetime
     synchronous_commit: str
-    enable_seqscan: str
     pauses: str | None = None
 
 

@@ -151,7 +151,6 @@ class Heal:
             revisited=True,
             look_from=row.received_at,
             synchronous_commit="",
-            enable_seqscan="",
         )
         return Received(self._inbox, [claimed], {}).claimed(claimed)
 

@@ -56,10 +56,8 @@ def _with_payloads(t: Tables, due: Any) -> ClauseElement:
         *(_charged(due.c).label("attempts"), due.c.last_error, _crashed(due.c).label("crashed"), due.c.revisited),
         # What was received just now may come to be seen in another order than it is due in.
         func.least(due.c.due_at, func.now() - seconds(literal_column(MARGIN))).label("look_from"),
-        # Losing a claim is harmless, so its commit waits for no disk; and `take`, that comes next, goes by the index,
-        # however few are pending when it is planned. Said here, that costs no statements of its own.
-        _setting("synchronous_commit"),
-        _setting("enable_seqscan"),
+        # Losing a claim is harmless, so its commit waits for no disk; said here, it costs no statement of its own.
+        select(func.set_config(literal_text("synchronous_commit"), literal_text("off"), true())).scalar_subquery(),
         # Read with each claim: a pause holds from the moment that it is written, for every worker, and costs nothing.
         cast(select(func.json_agg(_pause(t))).scalar_subquery(), Text).label("pauses"),
     ).select_from(
@@ -67,11 +65,6 @@ def _with_payloads(t: Tables, due: Any) -> ClauseElement:
             t.payloads, (p.received_at == d.received_at) & (p.id == d.payload_id)
         )
     )
-
-
-def _setting(name: str) -> Any:
-    """Has it off until the end of the transaction."""
-    return select(func.set_config(literal_text(name), literal_text("off"), true())).scalar_subquery()
 
 
 def _pause(t: Tables) -> Any:
