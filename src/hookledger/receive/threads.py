@@ -97,7 +97,9 @@ class CommitThreads:
             if entries:
                 self._finish(entries, self._flushed(entries, lane))
                 continue
-            lane.give_back()
+            # What it was woken for, another thread may have taken.
+            if self._ending or lane.unused_for >= KEPT:
+                lane.give_back()
             if self._ending:
                 return
 
