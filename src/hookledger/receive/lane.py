@@ -1,5 +1,5 @@
-"""The connection of commits that follow each other: kept for a moment, for getting one takes as long as the commit's
-own work on this side.
+"""The connection of commits that follow each other: kept for a moment, for getting one is a good part of what a commit
+costs on this side.
 
 It goes back to the engine's pool when nothing has come for a moment, when it was kept for long enough that others may
 want it, and at once where the pool has none to spare. In between it has no transaction open.
