@@ -6,7 +6,7 @@ out where nobody could see a difference.
 
 | step | in the code |
 |---|---|
-| look, take | `statements.claim`: its snapshot, then the locks that it takes (SKIP LOCKED); what `statements.take` writes |
+| look, take | `statements.claim`: its snapshot, then its locks (SKIP LOCKED); what `statements.take` writes |
 | commit | the end of a transaction; that of a claim does not wait for the disk |
 | hold | `statements.hold`, `hold_alike` (SKIP LOCKED) |
 | wait, woken, timeout | `statements.hold_waiting` for the rows missed; its lock_timeout (`worker/hold.py`) |
