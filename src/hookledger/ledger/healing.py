@@ -8,15 +8,17 @@ from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, any_, bindparam, case, cast, delete, func, insert, literal_column, select
+from sqlalchemy import Connection, bindparam, case, cast, delete, func, insert, literal_column, select
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.types import Text
 
-from hookledger.ledger.arrays import BIGINTS, TYPES, VERSION, array, bound, rows
+from hookledger.ledger.arrays import TYPES, VERSION, array, bound, rows
 from hookledger.ledger.rows import NewEffect
 from hookledger.ledger.schema import Tables, tables
 from hookledger.ledger.statements.claim import LARGEST_COMMON
 from hookledger.ledger.statements.compiled import DIALECT
+from hookledger.ledger.statements.expressions import is_one_of
+from hookledger.ledger.statements.settle import given_effects
 
 UNREADABLE = "unreadable"
 
@@ -79,7 +81,7 @@ def supersede(t: Tables) -> ClauseElement:
     dead = t.dead_letters
     held = (
         select(dead.c.delivery_id)
-        .where(dead.c.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
+        .where(is_one_of(dead.c.delivery_id, "ids"))
         .order_by(dead.c.delivery_id)
         .with_for_update(skip_locked=True)
         .cte("held")
@@ -88,15 +90,7 @@ def supersede(t: Tables) -> ClauseElement:
     gone = (
         delete(dead).where(dead.c.delivery_id.in_(select(held.c.delivery_id))).returning(dead.c.delivery_id).cte("gone")
     )
-    new = rows(
-        "effect",
-        source="text",
-        event_id="text",
-        handler="text",
-        delivery_id="bigint",
-        outcome="text",
-        version="text",
-    )
+    new = given_effects()
     return (
         insert(t.effects)
         .from_select(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, any_, bindparam, select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
-from hookledger.ledger.arrays import BIGINTS, TYPES, rows
+from hookledger.ledger.arrays import TYPES, rows
 from hookledger.ledger.schema import Tables
 from hookledger.ledger.statements.expressions import is_one_of
 
@@ -27,7 +27,7 @@ def hold_alike(t: Tables) -> ClauseElement:
     return (
         select(p.delivery_id)
         .where(
-            p.delivery_id == any_(bindparam("ids", type_=BIGINTS)),
+            is_one_of(p.delivery_id, "ids"),
             p.attempts == bindparam("attempts", type_=TYPES["integer"]),
             p.last_error.is_(None),
         )

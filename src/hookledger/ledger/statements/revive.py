@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Float, any_, bindparam, delete, exists, func, literal_column, select, true
+from sqlalchemy import Float, bindparam, delete, exists, func, literal_column, select, true
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 from sqlalchemy.sql import ClauseElement
 
 from hookledger.handlers import NO_HANDLER
-from hookledger.ledger.arrays import BIGINTS, TYPES
+from hookledger.ledger.arrays import TYPES
 from hookledger.ledger.schema import Tables
-from hookledger.ledger.statements.expressions import seconds
+from hookledger.ledger.statements.expressions import is_one_of, seconds
 
 
 def find_ignored(t: Tables) -> ClauseElement:
@@ -48,7 +48,7 @@ def revive_ignored(t: Tables) -> ClauseElement:
             ["delivery_id", "revisited"],
             select(d.id, true())
             .where(
-                d.id == any_(bindparam("ids", type_=BIGINTS)),
+                is_one_of(d.id, "ids"),
                 exists().where(p.received_at == d.received_at, p.id == d.payload_id),
                 exists().where(
                     e.source == d.source,
@@ -74,4 +74,4 @@ def revive_ignored(t: Tables) -> ClauseElement:
 
 def leave_dead_letters(t: Tables) -> ClauseElement:
     """Remove dead letters of deliveries that this transaction has made pending."""
-    return delete(t.dead_letters).where(t.dead_letters.c.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
+    return delete(t.dead_letters).where(is_one_of(t.dead_letters.c.delivery_id, "ids"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import any_, bindparam, cast, delete, insert, select
+from sqlalchemy import cast, delete, insert, select
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.selectable import TableValuedAlias
 
-from hookledger.ledger.arrays import BIGINTS, VERSION, rows
+from hookledger.ledger.arrays import VERSION, rows
 from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements.expressions import is_one_of
 
 
 def look_up(t: Tables) -> ClauseElement:
@@ -19,13 +21,9 @@ def look_up(t: Tables) -> ClauseElement:
     )
 
 
-def settle(t: Tables) -> ClauseElement:
-    """Write outcomes, in the order of their key, and remove from pending the deliveries that have all of theirs.
-
-    A second effect of one event is an error, never skipped.
-    """
-    gone = delete(t.pending).where(t.pending.c.delivery_id == any_(bindparam("settled", type_=BIGINTS))).cte("gone")
-    new = rows(
+def given_effects() -> TableValuedAlias:
+    """The outcomes to write, as rows of `NewEffect`; a version is text."""
+    return rows(
         "effect",
         source="text",
         event_id="text",
@@ -34,6 +32,15 @@ def settle(t: Tables) -> ClauseElement:
         outcome="text",
         version="text",
     )
+
+
+def settle(t: Tables) -> ClauseElement:
+    """Write outcomes, in the order of their key, and remove from pending the deliveries that have all of theirs.
+
+    A second effect of one event is an error, never skipped.
+    """
+    gone = delete(t.pending).where(is_one_of(t.pending.c.delivery_id, "settled")).cte("gone")
+    new = given_effects()
     written = insert(t.effects).from_select(
         ["source", "event_id", "handler", "delivery_id", "outcome", "version"],
         select(

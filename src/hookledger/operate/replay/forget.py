@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, any_, bindparam, delete, func, select
+from sqlalchemy import Connection, delete, func, select
 
 from hookledger.errors import SetupError
-from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements.expressions import is_one_of
 
 
 def require_forgetting(connection: Connection, t: Tables) -> None:
@@ -38,7 +38,7 @@ def forget_effects(connection: Connection, t: Tables, handler: str, ids: Sequenc
     """
     d, effect = t.deliveries.c, t.effects.c
     statement = delete(t.effects).where(
-        d.id == any_(bindparam("ids", type_=BIGINTS)),
+        is_one_of(d.id, "ids"),
         effect.source == d.source,
         effect.event_id == d.event_id,
         effect.handler == handler,

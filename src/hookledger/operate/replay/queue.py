@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Table,
-    any_,
     bindparam,
     cast,
     column,
@@ -27,6 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
 from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements.expressions import is_one_of
 from hookledger.operate.replay.forget import forget_effects
 from hookledger.operate.replay.records import Replay, ReplayState
 from hookledger.operate.replay.selection import Kind, has_bytes, there_is
@@ -112,7 +112,7 @@ def _revive(connection: Connection, t: Tables, ids: Sequence[int]) -> list[int]:
     dead = t.dead_letters
     held = (
         select(dead.c.delivery_id)
-        .where(dead.c.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
+        .where(is_one_of(dead.c.delivery_id, "ids"))
         .order_by(dead.c.delivery_id)
         .with_for_update()
         .cte("held")

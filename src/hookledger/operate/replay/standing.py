@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, any_, bindparam, func, select
+from sqlalchemy import BigInteger, Connection, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from hookledger.ledger.schema import tables
+from hookledger.ledger.statements.expressions import is_one_of
 from hookledger.operate.filters import State
 
 BIGINTS = ARRAY(BigInteger)
@@ -64,7 +65,7 @@ def standings(connection: Connection, schema: str, ids: Sequence[int]) -> list[S
         .select_from(t.deliveries)
         .outerjoin(t.pending, p.delivery_id == d.id)
         .outerjoin(t.dead_letters, dead.delivery_id == d.id)
-        .where(d.id == any_(bindparam("ids", type_=BIGINTS)))
+        .where(is_one_of(d.id, "ids"))
     )
     found: dict[int, Standing] = {}
     for row in connection.execute(statement, {"ids": list(ids)}):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection, any_, bindparam, exists, func, literal, select
+from sqlalchemy import Connection, exists, func, literal, select
 
-from hookledger.ledger.arrays import BIGINTS
 from hookledger.ledger.schema import Tables
+from hookledger.ledger.statements.expressions import is_one_of
 from hookledger.operate.replay.records import Replay
 from hookledger.operate.replay.selection import Kind, there_is
 
@@ -31,10 +31,8 @@ def look(connection: Connection, t: Tables, ids: Iterable[int]) -> Ends:
     """How far these deliveries are; by their keys."""
     given = frozenset(ids)
     p, dead = t.pending.c, t.dead_letters.c
-    pending = select(p.delivery_id, p.last_error.is_not(None)).where(
-        p.delivery_id == any_(bindparam("ids", type_=BIGINTS))
-    )
-    died = select(dead.delivery_id).where(dead.delivery_id == any_(bindparam("ids", type_=BIGINTS)))
+    pending = select(p.delivery_id, p.last_error.is_not(None)).where(is_one_of(p.delivery_id, "ids"))
+    died = select(dead.delivery_id).where(is_one_of(dead.delivery_id, "ids"))
     parameters = {"ids": sorted(given)}
     # The pending ones first: a delivery that dies in between is found by the second look, and is not taken for settled.
     rows = connection.execute(pending, parameters).all()
